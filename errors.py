@@ -1,0 +1,68 @@
+"""How a command ends and what its user is told: the error family, notices on stderr, exit statuses.
+
+Each class is named for what a person then does; its message says where, what, what was expected and what to do.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Callable
+
+
+class LexPilotError(Exception):
+    """The base: a message for the user, and the exit status that goes with it."""
+
+    exit_status = 1
+
+
+class DatasetError(LexPilotError):
+    """Mend the data file."""
+
+
+class SettingsError(LexPilotError):
+    """Set an option or a variable, or take a new run id."""
+
+
+class CheckpointError(LexPilotError):
+    """Look at the file and line, or run the earlier command."""
+
+
+class ProviderError(LexPilotError):
+    """A provider failed for good: mend what it says; the same command then resumes."""
+
+    exit_status = 3
+
+
+class ModelOutputError(LexPilotError):
+    """A model answered unusably on every try; the same command resumes."""
+
+    exit_status = 3
+
+
+def notice(text: str) -> None:
+    """Say something on stderr without tearing a progress bar."""
+    from tqdm import tqdm  # here, so that commands without a bar start without it
+
+    tqdm.write(text, file=sys.stderr)
+
+
+def command(main: Callable[[], None]) -> None:
+    """Run an entry point and end the process with its status: 0 done, 1 to mend, 3 to resume, 130 interrupted.
+
+    Wrong usage ends with 2 inside argparse. A console that cannot show a character gets a replacement, not a crash.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        main()
+        sys.stdout.flush()
+    except LexPilotError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        print("interrupted: what is finished is saved, and the same command resumes", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # `… | head` closed the pipe; a second flush at exit would print a traceback
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

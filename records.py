@@ -1,0 +1,214 @@
+"""What stands on disk: the shape of a case, of the eleven record files and of the manifest, and where each file lies.
+
+The types are the codebook of the output tree and at the same time the check: `shape_fault` holds a value that was read
+against them. Every line of a record file has, besides the keys of its type here, the four of `Line`.
+"""
+
+import types
+from typing import Any, Literal, NamedTuple, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+Verdict = Literal["支持", "部分支持", "驳回"]
+ResponseKind = Literal["直接判断", "澄清提问"]
+Hit = Literal["是", "否"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # in ordinal order: 0, 1, 2
+RESPONSE_KINDS: tuple[ResponseKind, ...] = get_args(ResponseKind)
+HITS: tuple[Hit, ...] = get_args(Hit)
+
+
+class Message(TypedDict):
+    role: Literal["user", "assistant"]
+    content: str
+
+
+History = list[Message]
+
+
+class Case(NamedTuple):
+    """One case of the data file, as validated; histories and claims keep the file's order."""
+
+    number: str
+    cause: str
+    plaintiff_type: str
+    focal_points: list[str]
+    key_details: list[str]
+    verdicts: dict[str, Verdict]
+    complete: History
+    underspecified: History
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The record files
+
+
+class Line(TypedDict):
+    """What every record has: whose it is, and the hashes that tie it to its inputs and to its own bytes."""
+
+    case_number: str
+    cause_of_action: str
+    input_sha256: str  # of the case and of the earlier records it was made from
+    record_sha256: str  # of run, file and all of the line before this key: a changed byte or a foreign line shows
+
+
+class Answers(TypedDict):
+    complete_history: History
+    underspecified_history: History
+    complete_response: str
+    underspecified_response: str
+
+
+class Labels(TypedDict):
+    complete_label: ResponseKind
+    underspecified_label: ResponseKind
+    complete_reason: str
+    underspecified_reason: str
+    complete_judge_reply: str
+    underspecified_judge_reply: str
+
+
+class InteractionRound(TypedDict):
+    round: int
+    response: str
+    label: ResponseKind
+    reason: str
+    judge_reply: str
+    user_reply: str | None  # null after a judgment
+
+
+class Interaction(TypedDict):
+    underspecified_history: History
+    rounds: list[InteractionRound]
+    history: History  # up to what the final response answers
+    stop_reason: Literal["judgment", "round_limit"]
+    final_response: str
+
+
+class QuestionRound(TypedDict):
+    round: int
+    question: str
+    user_reply: str | None  # null in round 2
+
+
+class Questions(TypedDict):
+    underspecified_history: History
+    rounds: list[QuestionRound]
+
+
+class HitRound(TypedDict):
+    round: int
+    question: str
+    label: Hit
+    reason: str
+    judge_reply: str
+
+
+class Hits(TypedDict):
+    rounds: list[HitRound]
+    success: bool
+
+
+class DirectPrediction(TypedDict):
+    underspecified_history: History
+    response: str
+
+
+class GoldPrediction(TypedDict):
+    complete_history: History
+    response: str
+
+
+class Verdicts(TypedDict):
+    """`claims`, `verdicts` and `reasons` are aligned, in the data file's claim order."""
+
+    claims: list[str]
+    verdicts: list[Verdict]
+    reasons: list[str]
+    judge_reply: str
+
+
+class Artifact(NamedTuple):
+    path: str
+    """Below the output root; {run} stands for <run-id>/<model>."""
+    shape: type
+    command: str
+    """The command that writes it."""
+    made_from: tuple[str, ...] = ()
+    """The earlier files whose record of the same case goes into this one."""
+
+
+ARTIFACTS: dict[str, Artifact] = {
+    "a1": Artifact("AwN_gen/{run}/a1.jsonl", Answers, "LexAwN_gen.py"),
+    "lca": Artifact("eval_results/{run}/LCA_results.jsonl", Labels, "eval_LCA.py", ("a1",)),
+    "interaction": Artifact("AwN_gen/{run}/interaction.jsonl", Interaction, "LexAwN_gen.py", ("a1", "lca")),
+    "force_ask": Artifact("Force_ask_gen/{run}/force_ask.jsonl", Questions, "eval_DCG.py"),
+    "dcg": Artifact("eval_results/{run}/DCG_results.jsonl", Hits, "eval_DCG.py", ("force_ask",)),
+    "a1_direct": Artifact("Force_judge_gen/{run}/a1_direct.jsonl", DirectPrediction, "eval_LJP_direct.py"),
+    "a1_force_judge": Artifact("Force_judge_gen/{run}/a1_force_judge.jsonl", GoldPrediction, "eval_LJP_gold.py"),
+    "ljp_direct": Artifact("eval_results/{run}/LJP_direct.jsonl", Verdicts, "eval_LJP_direct.py", ("a1_direct",)),
+    "ljp_gold": Artifact("eval_results/{run}/LJP_gold.jsonl", Verdicts, "eval_LJP_gold.py", ("a1_force_judge",)),
+    "ljp_interaction": Artifact(
+        "eval_results/{run}/LJP_interaction.jsonl", Verdicts, "eval_LJP_interaction.py", ("interaction",)
+    ),
+}
+MANIFEST_PATH = "runs/{run}/manifest.json"
+
+
+class Roles(TypedDict):
+    evaluated: str
+    user: str
+    judge: str
+
+
+class Manifest(TypedDict):
+    """What a run's numbers depend on, apart from chance. Endpoints have scheme, host, port and path only."""
+
+    run_id: str
+    dataset_sha256: str
+    cases: list[str]
+    code_sha256: dict[str, str]
+    models: Roles
+    endpoints: Roles
+    temperature: float
+    judge_temperature: float
+    max_tokens: int
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Holding a value against its type
+
+
+def shape_fault(value: Any, shape: Any, where: str) -> str | None:
+    """The first way in which a JSON value is not of the shape, or None; `where` names the value in the answer.
+
+    Shapes are str, int, float, bool, None, Literal, list[...], dict[str, ...], unions and TypedDicts (exact keys).
+    An int is a float, as JSON has one kind of number; a bool is neither.
+    """
+    origin = get_origin(shape)
+    if is_typeddict(shape):
+        hints = get_type_hints(shape)
+        if not isinstance(value, dict):
+            return f"{where} is not an object"
+        if missing := [key for key in hints if key not in value]:
+            return f"{where} lacks the key {missing[0]!r}"
+        if surplus := [key for key in value if key not in hints]:
+            return f"{where} has the unknown key {surplus[0]!r}"
+        faults = (shape_fault(value[key], hints[key], f"{where}.{key}") for key in hints)
+    elif origin is list:
+        if not isinstance(value, list):
+            return f"{where} is not an array"
+        faults = (shape_fault(item, get_args(shape)[0], f"{where}[{n}]") for n, item in enumerate(value))
+    elif origin is dict:
+        if not isinstance(value, dict):
+            return f"{where} is not an object"
+        faults = (shape_fault(item, get_args(shape)[1], f"{where}.{key}") for key, item in value.items())
+    elif origin is Literal:
+        known = get_args(shape)
+        return None if isinstance(value, str) and value in known else f"{where} is {value!r}, not one of {known}"
+    elif origin in (Union, types.UnionType):
+        options = [shape_fault(value, option, where) for option in get_args(shape)]
+        return None if None in options else options[0]
+    else:
+        accepted = (int, float) if shape is float else (shape or type(None),)
+        right = isinstance(value, accepted) and (shape is bool or not isinstance(value, bool))
+        name = "null" if shape in (None, type(None)) else shape.__name__
+        return None if right else f"{where} is not of type {name}"
+    return next((fault for fault in faults if fault), None)

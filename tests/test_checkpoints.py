@@ -1,0 +1,368 @@
+"""Every way in which a file of a run can be wrong: found, told with file and line, left untouched, and nothing asked."""
+
+import contextlib
+import io
+import json
+import re
+import unittest
+from pathlib import Path
+from typing import Any
+
+from fakes import STAGES, Folder, Provider, make_case, sensible
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import show_results
+from checkpoints import Run, append, folder_name, is_device_name, read_manifest
+from common import load_dataset
+from errors import CheckpointError, LexPilotError, SettingsError
+from records import ARTIFACTS
+
+LATER = {  # a command that reads the file without writing it
+    "a1": "eval_LCA.py",
+    "lca": "eval_LJP_interaction.py",
+    "interaction": "eval_LJP_interaction.py",
+}
+FEW = settings(max_examples=60, deadline=None, database=None)
+
+
+class FinishedRun(Folder):
+    """Two finished runs of three cases; each test damages one and puts it right again."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.run_all()
+        self.run_all("--run-id", "run2")
+
+    def show(self) -> str:
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
+            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out")])
+        return shown.getvalue()
+
+    def refused(self, name: str, raw: bytes, kind: type[LexPilotError] = CheckpointError) -> str:
+        """What is said of a file with these bytes, by its own command, by a later one and by the results alike: all
+        refuse it, nothing is asked, no file changes. The file is as it was afterwards.
+        """
+        path = self.file(name)
+        before = path.read_bytes()
+        path.write_bytes(raw)
+        damaged = self.snapshot()
+        provider = Provider(sensible)
+        said = ""
+        try:
+            for script in {ARTIFACTS[name].command, LATER.get(name, ARTIFACTS[name].command)}:
+                with self.assertRaises(kind) as caught:
+                    self.stage(script, provider.connect)
+                said = str(caught.exception)
+            with self.assertRaises(CheckpointError):
+                self.show()
+            self.assertEqual(provider.asked, [])
+            self.assertEqual(self.snapshot(), damaged)
+        finally:
+            path.write_bytes(before)
+        return said
+
+    def lines(self, name: str, run_id: str = "run1") -> list[bytes]:
+        return self.file(name, run_id).read_bytes().splitlines(keepends=True)
+
+
+class Damage(FinishedRun):
+    def test_a_doubled_line_is_named_with_its_case(self) -> None:
+        for name in ARTIFACTS:
+            with self.subTest(name):
+                lines = self.lines(name)
+                said = self.refused(name, b"".join([*lines, lines[0]]))
+                self.assertIn(f"{self.file(name)}:4: case '1' stands here a second time", said)
+
+    def test_a_line_of_another_run_is_found(self) -> None:
+        for name in ARTIFACTS:
+            with self.subTest(name):
+                lines = self.lines(name)
+                said = self.refused(name, b"".join([*lines[:2], self.lines(name, "run2")[2]]))
+                self.assertIn(f"{self.file(name)}:3: ", said)
+
+    def test_a_line_of_another_file_of_the_same_shape_is_found(self) -> None:
+        lines = self.lines("ljp_direct")
+        said = self.refused("ljp_direct", b"".join([*lines[:2], self.lines("ljp_gold")[2]]))
+        self.assertIn(":3: the line was changed, or is another file's or run's", said)
+
+    def test_every_line_of_another_kind_is_named_by_what_it_is(self) -> None:
+        table: list[tuple[bytes, str]] = [
+            (b"", "not one JSON object"),
+            (b"{", "not one JSON object"),
+            (b"{} {}", "not one JSON object"),
+            (b"[]", "not a JSON object"),
+            (b"null", "not a JSON object"),
+            (b"{}", "lacks the key 'case_number'"),
+            ("{}".encode("utf-16"), "UTF-16"),
+            (b"\xff", "not UTF-8"),
+        ]
+        for line, what in table:
+            with self.subTest(line=line):
+                lines = self.lines("dcg")
+                said = self.refused("dcg", b"".join([lines[0], line + b"\n", *lines[1:]]))
+                self.assertIn("DCG_results.jsonl:2: ", said)
+                self.assertIn(what, said)
+
+    def test_a_record_of_the_wrong_shape_is_named_by_its_key(self) -> None:
+        table: list[tuple[str, Any, str]] = [
+            ("success", "true", "the record.success is not of type bool"),
+            ("success", None, "the record.success is not of type bool"),
+            ("rounds", {}, "the record.rounds is not an array"),
+            ("extra", 1, "the record has the unknown key 'extra'"),
+            ("case_number", 1, "the record.case_number is not of type str"),
+        ]
+        for key, value, what in table:
+            with self.subTest(key):
+                record = {**self.records("dcg")[0], key: value}
+                line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+                self.assertIn(f":1: {what}", self.refused("dcg", line))
+
+    def test_a_label_outside_its_classes_is_an_error_and_no_third_class(self) -> None:
+        record = self.records("lca")[0]
+        line = json.dumps({**record, "complete_label": "不确定"}, ensure_ascii=False).encode() + b"\n"
+        self.assertIn("the record.complete_label is '不确定'", self.refused("lca", line))
+
+    def test_an_unknown_case_is_named_even_if_its_line_is_sealed(self) -> None:
+        manifest = read_manifest(next((self.root / "out" / "runs" / "run1").glob("*/manifest.json")))
+        run = Run(self.root / "out", manifest, [])
+        body = self.lines("dcg")[0].rpartition(b', "record_sha256"')[0].replace(b'"1"', b'"9"', 1)
+        self.assertIn("case '9' is none of this run's", self.refused("dcg", run._sealed("dcg", body) + b"\n"))
+
+    def test_a_stale_record_names_the_file_it_was_made_from(self) -> None:
+        case = load_dataset(self.data_file).cases[0]
+        manifest = read_manifest(next((self.root / "out" / "runs" / "run1").glob("*/manifest.json")))
+        run = Run(self.root / "out", manifest, [case])
+        body = self.lines("a1")[0].rpartition(b', "record_sha256"')[0].replace("请问".encode(), "敢问".encode(), 1)
+        fresh = run._sealed("a1", body) + b"\n"
+        said = self.refused("a1", b"".join([fresh, *self.lines("a1")[1:]]))
+        self.assertRegex(said, r"LCA_results\.jsonl:1: case '1' was made from another record of a1\.jsonl")
+
+    @FEW
+    @given(st.data())
+    def test_any_changed_byte_of_any_file_is_found(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(ARTIFACTS)))
+        raw = bytearray(self.file(name).read_bytes())
+        at = data.draw(st.integers(0, len(raw) - 1))
+        raw[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte != raw[at]))
+        self.assertIn(str(self.file(name)), self.refused(name, bytes(raw)))
+
+    def test_a_file_cut_at_any_byte_is_found_unless_whole_lines_are_missing(self) -> None:
+        raw = self.file("ljp_gold").read_bytes()
+        ends = {match.end() for match in re.finditer(b"\n", raw)}
+        cases = load_dataset(self.data_file).cases
+        manifest = read_manifest(next((self.root / "out" / "runs" / "run1").glob("*/manifest.json")))
+        for at in range(1, len(raw)):
+            self.file("ljp_gold").write_bytes(raw[:at])
+            run = Run(self.root / "out", manifest, cases)
+            if at in ends:
+                self.assertEqual(len(run.load("ljp_gold")), raw[:at].count(b"\n"))
+            else:
+                line = raw[:at].count(b"\n") + 1
+                with self.assertRaisesRegex(CheckpointError, f":{line}: .*unfinished"):
+                    run.load("ljp_gold")
+        self.file("ljp_gold").write_bytes(raw)
+
+    @FEW
+    @given(st.data())
+    def test_a_torn_last_line_of_any_file_stops_its_command(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(ARTIFACTS)))
+        raw = self.file(name).read_bytes()
+        at = data.draw(st.integers(1, len(raw) - 1).filter(lambda at: raw[at - 1 : at] != b"\n"))
+        self.refused(name, raw[:at])
+
+    @FEW
+    @given(st.sampled_from(sorted(ARTIFACTS)), st.permutations([0, 1, 2]))
+    def test_lines_in_another_order_change_nothing(self, name: str, order: list[int]) -> None:
+        shown = self.show()
+        path = self.file(name)
+        before = path.read_bytes()
+        path.write_bytes(b"".join(self.lines(name)[n] for n in order))
+        self.play(ARTIFACTS[name].command)
+        self.assertEqual(self.show(), shown)
+        path.write_bytes(before)
+
+    def test_a_missing_line_is_asked_again_alone_and_until_then_everything_later_refuses(self) -> None:
+        for name, artifact in ARTIFACTS.items():
+            with self.subTest(name):
+                whole = self.snapshot()
+                path = self.file(name)
+                lines = self.lines(name)
+                path.write_bytes(lines[0] + lines[2])
+                with self.assertRaisesRegex(CheckpointError, r"lacks 1 of 3 cases \(2\); first run: python"):
+                    self.show()
+                if name in LATER:
+                    with self.assertRaises(CheckpointError):
+                        self.play(LATER[name])
+                provider = Provider(sensible)
+                self.stage(artifact.command, provider.connect)
+                self.assertGreater(len(provider.asked), 0)
+                about = {prompt.split("案")[1][0] for _, prompt in provider.asked if "案" in prompt}
+                self.assertLessEqual(about, {"2"})
+                self.assertEqual(path.read_bytes(), lines[0] + lines[2] + lines[1])
+                self.assertEqual({**self.snapshot(), str(path.relative_to(self.root / "out")): b"".join(lines)}, whole)
+                path.write_bytes(b"".join(lines))
+
+    def test_a_byte_order_mark_is_tolerated(self) -> None:
+        path = self.file("dcg")
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+        self.play("eval_DCG.py")
+        self.show()
+
+    def test_a_folder_in_a_files_place_is_an_error(self) -> None:
+        path = self.file("dcg")
+        path.unlink()
+        path.mkdir()
+        with self.assertRaisesRegex(CheckpointError, "cannot be read"):
+            self.play("eval_DCG.py")
+
+
+class ManifestTest(FinishedRun):
+    def manifest_path(self) -> Path:
+        return next((self.root / "out" / "runs" / "run1").glob("*/manifest.json"))
+
+    def test_each_field_changed_alone_is_refused_with_both_values(self) -> None:
+        stored = json.loads(self.manifest_path().read_text(encoding="utf-8"))
+        changes: list[tuple[str, str | None, Any]] = [
+            ("dataset_sha256", None, "0" * 64),
+            ("cases", None, ["1", "2"]),
+            ("code_sha256", "common.py", "0" * 64),
+            ("models", "user", "another"),
+            ("models", "judge", "another"),
+            ("endpoints", "evaluated", "https://other/v1"),
+            ("endpoints", "user", "https://other/v1"),
+            ("endpoints", "judge", "https://other/v1"),
+            ("temperature", None, 0.2),
+            ("judge_temperature", None, 0.2),
+            ("max_tokens", None, 99),
+        ]
+        self.assertEqual({key for key, _, _ in changes}, set(stored) - {"run_id"})
+        for key, part, value in changes:
+            with self.subTest(key, part=part):
+                changed = {**stored, key: value if part is None else {**stored[key], part: value}}
+                self.manifest_path().write_text(json.dumps(changed), encoding="utf-8")
+                before = self.snapshot()
+                provider = Provider(sensible)
+                for script in STAGES:
+                    with self.assertRaises(SettingsError) as caught:
+                        self.stage(script, provider.connect)
+                named = key if part is None else f"{key} {part}"
+                self.assertRegex(str(caught.exception), rf"\n  {re.escape(named)}: .+ then, .+ now")
+                self.assertEqual(provider.asked, [])
+                self.assertEqual(self.snapshot(), before)
+
+    def test_each_option_of_the_experiment_is_bound_and_the_operational_ones_are_not(self) -> None:
+        other = self.write_cases([make_case("1"), make_case("2"), make_case("3", plaintiff_type="法人")], "other.json")
+        for option, value in (
+            ("--dataset", str(other)),
+            ("--limit", "2"),
+            ("--user-model", "x"),
+            ("--judge-model", "x"),
+            ("--temperature", "0"),
+            ("--judge-temperature", "0"),
+            ("--max-tokens", "5"),
+        ):
+            with self.subTest(option), self.assertRaises(SettingsError):
+                self.play("eval_DCG.py", option, value)
+        self.play("eval_DCG.py", "--timeout", "5", "--retries", "9", "--parallel", "3")
+
+    def test_an_unreadable_manifest_is_an_error_at_every_cut(self) -> None:
+        raw = self.manifest_path().read_bytes()
+        for at in range(0, len(raw) - 2, 37):
+            self.manifest_path().write_bytes(raw[:at])
+            with self.assertRaisesRegex(CheckpointError, "not a manifest"):
+                self.play("eval_DCG.py")
+        self.manifest_path().write_bytes(raw)
+
+    def test_a_manifest_edited_to_fit_other_settings_does_not_fit_the_records(self) -> None:
+        changed = json.loads(self.manifest_path().read_text(encoding="utf-8")) | {"temperature": 0.2}
+        self.manifest_path().write_text(json.dumps(changed), encoding="utf-8")
+        with self.assertRaises(CheckpointError):
+            self.play("eval_DCG.py", "--temperature", "0.2")
+        with self.assertRaises(CheckpointError):
+            self.show()
+
+    def test_records_without_a_manifest_are_refused(self) -> None:
+        self.manifest_path().unlink()
+        with self.assertRaisesRegex(CheckpointError, "missing"):
+            self.play("eval_DCG.py")
+
+    def test_a_run_folder_under_another_name_is_refused_by_the_results(self) -> None:
+        (self.root / "out" / "runs" / "run1").rename(self.root / "out" / "runs" / "run3")
+        with self.assertRaisesRegex(CheckpointError, "belongs to run 'run1'"):
+            self.show()
+
+    def test_a_run_id_that_differs_in_case_alone_is_refused(self) -> None:
+        with self.assertRaisesRegex(SettingsError, "RUN1.*'run1'"):
+            self.play("eval_DCG.py", "--run-id", "RUN1")
+
+    def test_a_command_that_bought_nothing_binds_nobody_to_its_settings(self) -> None:
+        def refused(role: Any) -> Any:
+            raise SettingsError("no")
+
+        with self.assertRaises(SettingsError):
+            self.stage("eval_DCG.py", refused, "--run-id", "fresh")
+        provider = Provider(sensible)
+        self.stage("eval_DCG.py", provider.connect, "--run-id", "fresh", "--judge-model", "another")
+        self.assertGreater(len(provider.asked), 0)
+
+
+class Places(Folder):
+    def test_models_whose_names_look_alike_have_folders_of_their_own(self) -> None:
+        names = [
+            "A/B",
+            "A\\B",
+            "A_B",
+            "A:B",
+            "a_b",
+            "A_B ",
+            "..",
+            ".",
+            "con",
+            "NUL.txt",
+            "模型",
+            "模形",
+            "x" * 300,
+            "a\u00b2✅",
+        ]
+        folders = [folder_name(name) for name in names]
+        self.assertEqual(len({folder.casefold() for folder in folders}), len(names))
+        for folder in folders:
+            self.assertRegex(folder, r"\A[A-Za-z0-9_-][A-Za-z0-9._-]*-[0-9a-f]{8}\Z")
+            self.assertLess(len(folder.encode()), 160)
+            self.assertFalse(is_device_name(folder))
+
+    def test_the_exact_model_name_is_in_the_manifest(self) -> None:
+        provider = Provider(sensible)
+        self.stage("eval_LJP_gold.py", provider.connect, "--model", "供应商/模型:1")
+        (path,) = (self.root / "out" / "runs" / "run1").glob("*/manifest.json")
+        self.assertEqual(read_manifest(path)["models"]["evaluated"], "供应商/模型:1")
+
+    def test_an_output_root_that_is_a_file_is_refused_before_any_call(self) -> None:
+        provider = Provider(sensible)
+        (self.root / "out").write_bytes(b"")
+        with self.assertRaisesRegex(SettingsError, "out"):
+            self.stage("eval_LJP_gold.py", provider.connect)
+        self.assertEqual(provider.asked, [])
+
+    def test_an_append_that_fails_leaves_the_file_as_it_was(self) -> None:
+        path = self.root / "file"
+        append(path, b"one\n")
+        with self.assertRaises(TypeError):
+            append(path, None)  # type: ignore[arg-type]
+        self.assertEqual(path.read_bytes(), b"one\n")
+
+    def test_records_are_utf8_with_lf_and_one_object_a_line(self) -> None:
+        self.run_all()
+        for name in ARTIFACTS:
+            raw = self.file(name).read_bytes()
+            self.assertEqual(raw.count(b"\n"), 3)
+            self.assertNotIn(b"\r", raw)
+            self.assertIn("民间借贷纠纷".encode(), raw)
+            for line in raw.split(b"\n")[:-1]:
+                self.assertEqual(next(iter(json.loads(line))), "case_number")
+
+
+if __name__ == "__main__":
+    unittest.main()

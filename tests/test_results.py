@@ -1,0 +1,277 @@
+"""The printed numbers: exact against arithmetic, against scikit-learn, and from record files to table."""
+
+import contextlib
+import io
+import json
+import unittest
+import warnings
+from fractions import Fraction
+from typing import Any
+
+from fakes import ASK, JUDGE, Folder, make_case, sensible, verdicts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
+
+import show_results
+from adapter import RoleName
+from errors import CheckpointError, SettingsError
+from show_results import Pair, confusion, dcg_figures, f1, lca_figures, ljp_figures, number, padded, summary
+
+MANY = settings(max_examples=200, deadline=None, database=None)
+
+
+def ljp(gold: list[int], predicted: list[int]) -> dict[str, Fraction | None]:
+    return ljp_figures(list(zip(gold, predicted, strict=True)))
+
+
+def lca(asked_on_complete: list[int], asked_on_underspecified: list[int]) -> dict[str, Fraction | None]:
+    return lca_figures(
+        [*((0, asked) for asked in asked_on_complete), *((1, asked) for asked in asked_on_underspecified)]
+    )
+
+
+class ReferenceValues(unittest.TestCase):
+    def test_fixture_a_of_the_statistics_page(self) -> None:
+        found = ljp([0, 1, 2, 2, 2, 0, 1, 0], [0, 2, 2, 1, 2, 0, 1, 2])
+        self.assertEqual(found, {"qwk": Fraction(1, 2), "accuracy": Fraction(5, 8)})
+
+    def test_fixture_b_of_the_statistics_page(self) -> None:
+        found = lca([0, 1, 0, 0, 1, 0], [1, 1, 0, 1, 0, 1])
+        f1_u = Fraction(2 * 4, 2 * 4 + 2 + 2)  # TP 4, FP 2, FN 2
+        f1_c = Fraction(2 * 4, 2 * 4 + 2 + 2)  # TN 4
+        self.assertEqual(found, {"macro_f1": (f1_u + f1_c) / 2, "acc_c": Fraction(4, 6), "acc_u": Fraction(4, 6)})
+
+    def test_always_asking_and_always_answering_score_a_third_each(self) -> None:
+        asking, answering = lca([1] * 9, [1] * 9), lca([0] * 9, [0] * 9)
+        self.assertEqual(asking, {"macro_f1": (Fraction(2, 3) + 0) / 2, "acc_c": 0, "acc_u": 1})
+        self.assertEqual(answering, {"macro_f1": (0 + Fraction(2, 3)) / 2, "acc_c": 1, "acc_u": 0})
+
+    def test_a_wrong_neighbour_costs_less_than_a_wrong_extreme(self) -> None:
+        gold = [0, 0, 1, 1, 2, 2]
+        near = ljp(gold, [1, 0, 1, 1, 2, 2])
+        self.assertEqual(near, {"qwk": 1 - Fraction(1 * 6, 42), "accuracy": Fraction(5, 6)})
+        self.assertEqual(number(float(near["qwk"] or 0)), "0.8571")
+        self.assertEqual(ljp(gold, [2, 0, 1, 1, 2, 2]), {"qwk": 1 - Fraction(4 * 6, 48), "accuracy": Fraction(5, 6)})
+
+    def test_constant_verdicts_are_zero_or_undefined_without_a_warning(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(ljp([1, 1, 1], [0, 1, 2])["qwk"], 0)
+            self.assertEqual(ljp([1, 1, 1], [0, 0, 0])["qwk"], 0)
+            self.assertEqual(ljp([1, 1, 1], [1, 1, 1]), {"qwk": None, "accuracy": 1})
+            self.assertEqual(lca([0], [0])["macro_f1"], Fraction(1, 3))
+
+    def test_an_f1_with_nothing_to_count_is_zero(self) -> None:
+        self.assertEqual(f1(0, 0, 0), 0)
+
+    def test_the_dcg_rate_is_the_share_of_successes(self) -> None:
+        self.assertEqual(dcg_figures([(1, 1), (1, 0), (1, 1)]), {"success_rate": Fraction(2, 3)})
+        self.assertEqual(dcg_figures([(1, 1)]), {"success_rate": 1})
+
+    def test_mean_and_sample_sd_over_five_runs(self) -> None:
+        found = summary({f"run{n}": Fraction(n + 4, 10) for n in range(1, 6)})
+        self.assertEqual((found["mean"], number(found["sd"])), (0.7, "0.1581"))
+        self.assertEqual(found["sd"], (((-0.2) ** 2 + (-0.1) ** 2 + 0.1**2 + 0.2**2) / (5 - 1)) ** 0.5)
+        self.assertEqual(found["per_run"], {"run1": 0.5, "run2": 0.6, "run3": 0.7, "run4": 0.8, "run5": 0.9})
+
+    def test_one_run_has_no_sd_and_an_undefined_run_leaves_no_mean(self) -> None:
+        self.assertEqual(summary({"run1": Fraction(1, 2)}), {"mean": 0.5, "sd": None, "per_run": {"run1": 0.5}})
+        undefined = summary({"run1": Fraction(1, 2), "run2": None})
+        self.assertEqual(undefined, {"mean": None, "sd": None, "per_run": {"run1": 0.5, "run2": None}})
+
+    def test_equal_runs_have_an_sd_of_exactly_zero(self) -> None:
+        self.assertEqual(summary({f"run{n}": Fraction(1, 3) for n in range(5)})["sd"], 0.0)
+
+
+class AgainstScikitLearn(unittest.TestCase):
+    pairs = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=60)
+
+    @MANY
+    @given(pairs)
+    def test_qwk_and_accuracy(self, pairs: list[Pair]) -> None:
+        gold, predicted = zip(*pairs, strict=True)
+        found = ljp_figures(pairs)
+        self.assertEqual(float(found["accuracy"] or 0), accuracy_score(gold, predicted))
+        if found["qwk"] is None:
+            self.assertEqual(len({*gold, *predicted}), 1)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # scikit-learn warns where one side is constant
+                theirs = cohen_kappa_score(gold, predicted, labels=[0, 1, 2], weights="quadratic")
+            self.assertAlmostEqual(float(found["qwk"]), theirs, places=12)
+
+    @MANY
+    @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=40))
+    def test_macro_f1(self, asked: list[tuple[int, int]]) -> None:
+        complete, underspecified = zip(*asked, strict=True)
+        truth, predicted = [0] * len(asked) + [1] * len(asked), [*complete, *underspecified]
+        theirs = f1_score(truth, predicted, labels=[0, 1], average="macro", zero_division=0)
+        self.assertAlmostEqual(float(lca(list(complete), list(underspecified))["macro_f1"] or 0), theirs, places=12)
+
+    @MANY
+    @given(pairs)
+    def test_the_confusion_matrix_counts_every_pair_once(self, pairs: list[Pair]) -> None:
+        counts = confusion(pairs, 3)
+        self.assertEqual([[pairs.count((i, j)) for j in range(3)] for i in range(3)], counts)
+
+
+class FromFiles(Folder):
+    cases = (
+        make_case("1", result_dict={"甲": "支持", "乙": "驳回"}),
+        make_case("2", cause_of_action="离婚纠纷", result_dict={"甲": "部分支持"}),
+        make_case("3", cause_of_action="离婚纠纷", result_dict={"甲": "驳回"}),
+    )
+
+    def show(self, *more: str) -> str:
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
+            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out"), *more])
+        return shown.getvalue()
+
+    def groups(self, *more: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.show("--format", "json", *more))["groups"]
+        return found
+
+    def play_gold(self, run_id: str, *given: str) -> None:
+        """A Gold-Standard run of the three cases with the four verdicts given."""
+        first, second, *others = given
+        replies = [verdicts(first, second), *map(verdicts, others)]
+        self.play("eval_LJP_gold.py", "--run-id", run_id, evaluated=["判"] * 3, judge=replies)
+
+    def test_the_printed_object_has_the_documented_shape(self) -> None:
+        self.run_all()
+        (group,) = self.groups()
+        self.assertEqual(
+            list(group),
+            ["model", "user_model", "judge_model", "dataset_sha256", "cases", "runs", "settings", "tasks"],
+        )
+        self.assertEqual((group["model"], group["cases"], group["runs"]), ("m", 3, ["run1"]))
+        metrics = {name: list(task["overall"]) for name, task in group["tasks"].items()}
+        ljp_metrics = ["qwk", "accuracy"]
+        self.assertEqual(metrics, {
+            "LCA": ["macro_f1", "acc_c", "acc_u"], "DCG": ["success_rate"], "LJP_direct": ljp_metrics,
+            "LJP_gold": ljp_metrics, "LJP_interaction": ljp_metrics,
+        })  # fmt: skip
+        classes = ["婚姻家庭、继承纠纷", "合同、准合同纠纷"]  # in the order of categories.py
+        for name, task in group["tasks"].items():
+            self.assertEqual(list(task["by_class"]), classes, name)
+        self.assertEqual(
+            group["tasks"]["LCA"]["n"], {"overall": 3, "by_class": dict(zip(classes, (2, 1), strict=True))}
+        )
+        claims = {"overall": 4, "by_class": dict(zip(classes, (2, 2), strict=True))}
+        self.assertEqual(group["tasks"]["LJP_gold"]["n"], claims)
+
+    def test_figures_are_computed_in_each_run_and_class_before_they_are_averaged(self) -> None:
+        self.play_gold("run1", "支持", "驳回", "部分支持", "驳回")
+        self.play_gold("run2", "驳回", "支持", "部分支持", "部分支持")
+        (group,) = self.groups()
+        task = group["tasks"]["LJP_gold"]
+        gold = [0, 2, 1, 2]
+        second = ljp(gold, [2, 0, 1, 1])["qwk"]
+        by_chance = sum((g - p) ** 2 for g in gold for p in (2, 0, 1, 1))  # 6 + 6 + 2 + 6
+        self.assertEqual(second, 1 - Fraction((4 + 4 + 0 + 1) * 4, by_chance))
+        self.assertEqual(task["overall"]["qwk"]["per_run"], {"run1": 1.0, "run2": float(second or 0)})
+        self.assertEqual(task["overall"]["qwk"]["mean"], float((1 + (second or 0)) / 2))
+        contract = task["by_class"]["合同、准合同纠纷"]
+        self.assertEqual(contract["qwk"]["per_run"], {"run1": 1.0, "run2": -1.0})  # 支持/驳回 the wrong way round
+        self.assertEqual(contract["qwk"]["mean"], 0.0)
+        family = task["by_class"]["婚姻家庭、继承纠纷"]
+        self.assertEqual(family["accuracy"]["per_run"], {"run1": 1.0, "run2": 0.5})
+
+    def test_an_undefined_run_is_said_in_the_table_and_null_in_the_object(self) -> None:
+        self.data_file = self.write_cases([make_case("1"), make_case("2")])
+        for run_id, second in (("run1", "部分支持"), ("run2", "驳回")):
+            replies = [verdicts("部分支持"), verdicts(second)]
+            self.play("eval_LJP_gold.py", "--run-id", run_id, evaluated=["判"] * 2, judge=replies)
+        (group,) = self.groups()
+        found = group["tasks"]["LJP_gold"]["overall"]["qwk"]
+        self.assertEqual(found, {"mean": None, "sd": None, "per_run": {"run1": None, "run2": 0.0}})
+        self.assertRegex(self.show(), r"qwk +undefined +0\.0000 +undefined +undefined  \(1 of 2 runs defined\)")
+
+    def test_lca_is_scored_from_the_labels(self) -> None:
+        labels = [JUDGE, ASK, ASK, ASK, JUDGE, JUDGE]  # complete, underspecified for each case
+        self.play(
+            "LexAwN_gen.py",
+            evaluated=["答"] * 6 + ["判"] * 2,
+            judge=[*labels, JUDGE, JUDGE],
+            user=["答1", "答1"],
+        )
+        (group,) = self.groups()
+        overall = group["tasks"]["LCA"]["overall"]
+        expected = lca([0, 1, 0], [1, 1, 0])
+        self.assertEqual({metric: found["mean"] for metric, found in overall.items()}, {
+            metric: float(value or 0) for metric, value in expected.items()
+        })  # fmt: skip
+        self.assertEqual(list(group["tasks"]), ["LCA"])  # the interaction was held, but not evaluated: not started
+
+    def test_runs_that_differ_in_a_setting_are_separate_groups(self) -> None:
+        for run_id, more in (("a", ()), ("b", ()), ("c", ("--judge-model", "other")), ("d", ("--limit", "2"))):
+            self.run_all("--run-id", run_id, *more)
+        self.assertEqual([group["runs"] for group in self.groups()], [["a", "b"], ["c"], ["d"]])
+        shown = self.show()
+        self.assertIn("unlike group 1: models judge: DeepSeek-R1 then, other now", shown)
+        self.assertIn("unlike group 1: cases: 3", shown)
+
+    def test_runs_stand_in_natural_order(self) -> None:
+        for run_id in ("run10", "run2", "run1"):
+            self.play_gold(run_id, *["驳回"] * 4)
+        self.assertEqual(self.groups()[0]["runs"], ["run1", "run2", "run10"])
+
+    def test_a_task_begun_and_not_finished_is_an_error_that_names_file_and_command(self) -> None:
+        def answer(role: RoleName, prompt: str) -> str:
+            if role == "judge":
+                raise SettingsError("stop")
+            return str(sensible(role, prompt))
+
+        with self.assertRaises(SettingsError):
+            self.run_all(answer=answer)
+        with self.assertRaisesRegex(CheckpointError, r"LCA_results\.jsonl: lacks 3 of 3 .* python eval_LCA\.py"):
+            self.show()
+
+    def test_a_task_never_started_is_shown_as_absent(self) -> None:
+        self.play_gold("run1", *["驳回"] * 4)
+        self.assertEqual(list(self.groups()[0]["tasks"]), ["LJP_gold"])
+        self.assertIn("DCG: not started", self.show())
+
+    def test_a_task_that_one_of_two_runs_lacks_counts_the_run_that_has_it(self) -> None:
+        self.run_all("--run-id", "run1")
+        self.play_gold("run2", *["驳回"] * 4)
+        task = self.groups()[0]["tasks"]["DCG"]
+        self.assertEqual(list(task["overall"]["success_rate"]["per_run"]), ["run1"])
+        self.assertIn("of 2 runs, 1 have this task", self.show())
+
+    def test_no_runs_at_all_is_said_and_is_no_error(self) -> None:
+        self.assertRegex(self.show(), r"\ANo runs to show below .*runs\.\n\Z")
+        self.assertEqual(self.groups(), [])
+
+    def test_options_select(self) -> None:
+        self.run_all("--run-id", "run1")
+        self.run_all("--run-id", "run2", "--model", "n")
+        self.assertEqual([group["model"] for group in self.groups()], ["m", "n"])
+        self.assertEqual([group["model"] for group in self.groups("--model", "n")], ["n"])
+        self.assertEqual([group["model"] for group in self.groups("--run-id", "run1")], ["m"])
+        self.assertEqual(self.groups("--run-id", "run3"), [])
+
+    def test_runs_of_another_data_file_are_named_and_never_scored_with_this_one(self) -> None:
+        self.run_all()
+        mine = self.data_file
+        self.data_file = self.write_cases(self.cases[:2], "other.json")
+        with self.assertRaisesRegex(SettingsError, "run1"):
+            self.show()
+        self.run_all("--run-id", "other")
+        self.assertEqual([group["runs"] for group in self.groups()], [["other"]])
+        self.data_file = mine
+        self.assertEqual([group["runs"] for group in self.groups()], [["run1"]])
+
+
+class Layout(unittest.TestCase):
+    def test_a_chinese_character_takes_two_columns(self) -> None:
+        self.assertEqual(padded("甲a", 5) + "|", "甲a  |")
+
+    def test_zero_prints_as_zero_and_undefined_in_words(self) -> None:
+        self.assertEqual([number(0.0), number(None), number(-0.25)], ["0.0000", "undefined", "-0.2500"])
+
+
+if __name__ == "__main__":
+    unittest.main()
