@@ -5,6 +5,7 @@ message that asks for one choice. What may pass is tried again here and nowhere 
 what cannot pass gets one request. No text that stands for a failure ever comes back: `ask` returns an answer or raises.
 """
 
+import base64
 import email.utils
 import itertools
 import json
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar, get_args
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from errors import LexPilotError, ModelOutputError, ProviderError, SettingsError, notice
 from replies import UnreadableReply, completion_text, decode_utf8
@@ -58,12 +59,25 @@ class Role:
     def __repr__(self) -> str:
         return f"{self.name} model {self.model!r} at {self.endpoint}"
 
-    def redacted(self, text: str) -> str:
-        """The text without this role's credentials, should a provider have echoed them."""
+    def shown(self, text: str, most: int = 400) -> str:
+        """The start of a text from outside, without this role's credentials, should a provider have echoed them.
+
+        Credentials of up to three characters are placeholders and are left alone.
+        """
         userinfo = urlsplit(self.base_url).netloc.rpartition("@")[0]
-        for secret in (self.key, *userinfo.split(":"), *(value for _, value in self.query)):
-            text = text.replace(secret, "***") if len(secret) > 3 else text
-        return text
+        secrets = {self.key, userinfo, *userinfo.split(":", 1), *(value for _, value in self.query)}
+        secrets |= {base64.b64encode(unquote(userinfo).encode("utf-8")).decode("ascii")}
+        spellings = (
+            lambda s: s,
+            unquote,
+            lambda s: quote(s, safe=""),
+            lambda s: repr(s)[1:-1],
+            lambda s: json.dumps(s)[1:-1],
+        )
+        spelled = {spelling(secret) for secret in secrets if len(secret) > 3 for spelling in spellings}
+        for secret in sorted(spelled, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text[:most]
 
 
 def make_role(
@@ -85,10 +99,10 @@ def make_role(
         raise SettingsError(f"variable {key_source}: the key holds a blank, a control or a non-ASCII character")
     try:
         parts = urlsplit(url or DEFAULT_BASE_URL)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        usable = parts.scheme in ("http", "https") and bool((parts.hostname or "").encode("idna")) and parts.port != 0
+    except ValueError:  # a port that is none, brackets that are no address, a host name that no resolver takes
         usable = False
-    if not usable or re.search(r"\s", url):
+    if not usable or not url.isprintable() or " " in url:
         raise SettingsError(f"variable {url_source}: not a web address; it must look like https://HOST/v1")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
     return Role(
@@ -98,7 +112,7 @@ def make_role(
         max_tokens,
         timeout,
         base_url=f"{parts.scheme}://{parts.netloc}{path}",
-        query=tuple(parse_qsl(parts.query)),
+        query=tuple(parse_qsl(parts.query, keep_blank_values=True)),
         endpoint=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}",
         key=key,
         key_source=key_source,
@@ -135,7 +149,7 @@ def provider_fault(status: int | None, body: Any, pause: float | None = None) ->
 
     An error inside a 200 has no status of its own (None): a three-digit code from 400 on is taken for it.
     """
-    error = body.get("error", body) if isinstance(body, dict) else body
+    error = body.get("error") or body if isinstance(body, dict) else body
     named, message = [], error
     if isinstance(error, dict):
         named = [str(error[key]) for key in ("code", "type") if error.get(key)]
@@ -145,7 +159,7 @@ def provider_fault(status: int | None, body: Any, pause: float | None = None) ->
     refused = status is not None and status < 500 and status not in PASSING
     head = f"HTTP {status}" if status else "an error in the answer"
     return Fault(
-        f"{' '.join([head, *named])}: {' '.join(words.split())[:400]}",
+        f"{' '.join([head, *named])}: {' '.join(words.split()) or 'without a word'}",
         status,
         pause,
         final=refused or any(name.lower() in FOR_GOOD for name in named),
@@ -157,10 +171,10 @@ def completion_of(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(decode_utf8(body))
     except (ValueError, RecursionError) as error:
-        start = body[:200].decode("utf-8", errors="replace").strip()
-        raise Fault(f"the answer is not JSON: {start!r}" if start else "the answer is blank") from error
+        text = body.decode("utf-8", errors="replace").strip()
+        raise Fault(f"the answer is not JSON: {text!r}" if text else "the answer is blank") from error
     if not isinstance(value, dict):
-        raise Fault(f"the answer is not a JSON object: {value!r:.200}")
+        raise Fault(f"the answer is not a JSON object: {value!r}")
     if value.get("error"):
         raise provider_fault(None, value)
     return value
@@ -174,7 +188,7 @@ def pause_asked(retry_after: str) -> float | None:
         pass
     try:
         return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -200,7 +214,9 @@ def openai_client(role: Role) -> Send:
         )
     except Exception as error:  # whatever its constructor raises is a surrounding it cannot use: a proxy, a TLS file
         named = [name for name in os.environ if name.upper().endswith(("_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"))]
-        raise SettingsError(f"{role}: no client can be made: {error}; look at {', '.join(named) or 'it'}") from error
+        raise SettingsError(
+            f"{role}: no client can be made: {error}; look at {', '.join(named) or 'the base URL'}"
+        ) from error
 
     def send(request: Mapping[str, Any]) -> bytes:
         try:
@@ -222,6 +238,8 @@ def openai_client(role: Role) -> Send:
             words = ": ".join(dict.fromkeys(str(cause).rstrip(".") for cause in causes if str(cause)))
             untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
             raise Fault(words, final=untrusted) from error
+        except ValueError as error:  # a header or an address that cannot be written
+            raise Fault(f"the request cannot be sent: {error}", final=True) from error
 
     return send
 
@@ -275,14 +293,16 @@ class ChatModel:
                 kind, fault = ModelOutputError, Fault(f"the reply is rejected: {error}")
             except Fault as error:
                 kind, fault = ProviderError, error
-            pause = max(fault.pause or 0.0, min(60.0, 2.0 ** (tried - 1)) * random.uniform(0.5, 1.0))
+            pause = max(fault.pause or 0.0, min(60.0, 2.0 ** min(tried - 1, 6)) * random.uniform(0.5, 1.0))
             if fault.final or tried > self.retries or pause > LONGEST_PAUSE:
                 break
-            self._say(f"{fault}; try {tried + 1} of {self.retries + 1} in {pause:.1f} s")
+            notice(
+                f"{self.role}: {self.role.shown(str(fault))}; try {tried + 1} of {self.retries + 1} in {pause:.1f} s"
+            )
             self.pause(pause)
         asked = f" It asks for a pause of {pause:.0f} s." if pause > LONGEST_PAUSE else ""
         times = "1 try" if tried == 1 else f"{tried} tries"
-        raise kind(self.role.redacted(f"{self.role}, {times}: {fault}.{asked} {self._advice(fault)}")) from fault
+        raise kind(f"{self.role}, {times}: {self.role.shown(str(fault))}.{asked} {self._advice(fault)}") from fault
 
     def ask_judge(self, prompt: str, read: Callable[[str], T]) -> tuple[T, str]:
         """What `read` makes of the reply, and the reply itself; asked again, up to three times, while it raises
@@ -294,14 +314,12 @@ class ChatModel:
                 return read(reply), reply
             except UnreadableReply as error:
                 unreadable = error
-            self._say(f"judgment {tried} of {JUDGE_TRIES} is unreadable: {unreadable}")
+            notice(f"{self.role}: judgment {tried} of {JUDGE_TRIES} is unreadable: {self.role.shown(str(unreadable))}")
         raise ModelOutputError(
-            f"{self.role}: no readable judgment in {JUDGE_TRIES} tries; of the last one, {unreadable}: {reply[:200]!r}. "
+            f"{self.role}: no readable judgment in {JUDGE_TRIES} tries; of the last one, {self.role.shown(str(unreadable))}: "
+            f"{self.role.shown(reply, 200)!r}. "
             "The same command asks once more; another judge needs a new --run-id"
         )
-
-    def _say(self, text: str) -> None:
-        notice(self.role.redacted(f"{self.role}: {text}"))
 
     def _advice(self, fault: Fault) -> str:
         """What to change, by the answer's status: the provider's own words stand before it."""

@@ -73,8 +73,8 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
-def differences(then: Manifest, now: Manifest) -> list[str]:
-    """Each setting in which two manifests differ, with both values; the run id does not count."""
+def differences(one: Manifest, other: Manifest) -> list[tuple[str, str, str]]:
+    """Each setting in which two manifests differ, with both values as shown to people; the run id does not count."""
 
     def flat(manifest: Manifest) -> dict[str, Any]:
         parts: dict[str, Any] = {}
@@ -89,11 +89,11 @@ def differences(then: Manifest, now: Manifest) -> list[str]:
             return f"{len(value)} ({', '.join(value[:3])}, …)"
         return f"{value[:12]}…" if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else str(value)
 
-    old, new = flat(then), flat(now)
+    ones, others = flat(one), flat(other)
     return [
-        f"{key}: {shown(old.get(key, 'none'))} then, {shown(new.get(key, 'none'))} now"
-        for key in {**old, **new}
-        if key != "run_id" and old.get(key) != new.get(key)
+        (key, shown(ones.get(key, "none")), shown(others.get(key, "none")))
+        for key in {**ones, **others}
+        if key != "run_id" and ones.get(key) != others.get(key)
     ]
 
 
@@ -168,8 +168,9 @@ class Run:
         if path.exists():
             if changed := differences(read_manifest(path), self.manifest):
                 raise SettingsError(
-                    f"run {run_id!r} was begun with other settings; restore them, or take a new --run-id:\n  "
-                    + "\n  ".join(changed)
+                    f"run {run_id!r} was begun with other settings; restore them, or take a new --run-id "
+                    "(of files the bytes count, of the data file line ends too):"
+                    + "".join(f"\n  {setting}: {then} then, {now} now" for setting, then, now in changed)
                 )
         elif begun := [name for name in ARTIFACTS if self.path(name).exists()]:
             raise CheckpointError(

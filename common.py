@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -47,19 +48,26 @@ class Settings(NamedTuple):
 
 
 def _text(value: str) -> str:
-    if not value.strip() or not value.isprintable():
+    if is_blank(value) or any(unicodedata.category(char) in ("Cc", "Cs") for char in value.strip()):
         raise argparse.ArgumentTypeError("must be text, not blank, without control characters")
     return value.strip()
+
+
+def _path(value: str) -> Path:
+    if not value.strip():
+        raise argparse.ArgumentTypeError("must be a path, not blank")
+    return Path(value)
 
 
 def _number(kind: Callable[[str], float], least: float, what: str) -> Callable[[str], float]:
     def read(value: str) -> float:
         try:
             number = kind(value)
-        except ValueError:
-            number = math.nan
-        if not (math.isfinite(number) and number >= least):
-            raise argparse.ArgumentTypeError(f"{value!r} is not {what} of at least {least}")
+            usable = math.isfinite(number) and number >= least
+        except (ValueError, OverflowError):
+            usable = False
+        if not usable:
+            raise argparse.ArgumentTypeError(f"{value[:40]!r} is not {what} of at least {least}")
         return number
 
     return read
@@ -86,8 +94,8 @@ OPTIONS = (
     Option("--model", "LEXPILOT_MODEL", _text, None, "evaluated model, as its provider names it"),
     Option("--user-model", "LEXPILOT_USER_MODEL", _text, "DeepSeek-V4.1-Flash", "User Model"),
     Option("--judge-model", "LEXPILOT_JUDGE_MODEL", _text, "DeepSeek-R1", "judge"),
-    Option("--dataset", "LEXPILOT_DATASET", Path, HERE / "LexPilot_release_multiturn.json", "data file"),
-    Option("--output-root", "LEXPILOT_OUTPUT_ROOT", Path, HERE, "folder in which the output tree grows"),
+    Option("--dataset", "LEXPILOT_DATASET", _path, HERE / "LexPilot_release_multiturn.json", "data file"),
+    Option("--output-root", "LEXPILOT_OUTPUT_ROOT", _path, HERE, "folder in which the output tree grows"),
     Option("--run-id", "LEXPILOT_RUN_ID", _run_id, "run1", "name of the repetition"),
     Option("--limit", "LEXPILOT_LIMIT", _number(int, 1, "a whole number"), None, "only the first N cases"),
     Option("--temperature", "LEXPILOT_TEMPERATURE", _number(float, 0, "a number"), 0.7, "of evaluated and User Model"),
@@ -103,7 +111,7 @@ def parser_for(prog: str, about: str, options: Sequence[Option]) -> argparse.Arg
     """A command's parser; values not given stay None, for `value_of` to look elsewhere."""
     parser = argparse.ArgumentParser(prog=prog, description=about, allow_abbrev=False)
     for option in options:
-        default = "none" if option.default is None else option.default
+        default = "none" if option.default is None else str(option.default).replace("%", "%%")
         parser.add_argument(
             option.flag, type=option.read, help=f"{option.help} [{option.variable}; default: {default}]", metavar="X"
         )
@@ -154,7 +162,8 @@ def load_dataset(path: Path) -> Dataset:
     if faults:
         shown = "".join(f"\n  {fault}" for fault in faults[:20])
         rest = f"\n  … and {len(faults) - 20} more" if len(faults) > 20 else ""
-        raise DatasetError(f"{path}: {len(faults)} faults; mend them in the file:{shown}{rest}")
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        raise DatasetError(f"{path}: {count}; mend them in the file:{shown}{rest}")
     return Dataset([_case(case) for case in value], hashlib.sha256(raw).hexdigest())
 
 
@@ -188,24 +197,25 @@ def _file_faults(value: Any) -> Iterator[str]:
     for position, case in enumerate(value, 1):
         number = case.get("case_number") if isinstance(case, dict) else None
         where = f"case {position} ({number})" if _is_text(number) else f"case {position}"
-        yield from (f"{where}, {fault}" for fault in (*_json_faults(case, ""), *_case_faults(case)))
+        yield from (f"{where}, {fault}" for fault in (*_json_faults(case, ()), *_case_faults(case)))
         if _is_text(number) and numbers[number] > 1:
             yield f"{where}, case_number: stands {numbers[number]} times in the file"
 
 
-def _json_faults(value: Any, where: str) -> Iterator[str]:
+def _json_faults(value: Any, path: tuple[str, ...]) -> Iterator[str]:
     """What JSON's grammar lets pass: repeated keys, numbers that are none, half characters."""
+    where = ".".join(path) or "case"
     if isinstance(value, _Object):
-        yield from (f"{where or 'case'}: the key {key!r} stands more than once" for key in value.repeated)
+        yield from (f"{where}: the key {key!r} stands more than once" for key in value.repeated)
         for key, item in value.items():
-            yield from _json_faults(key, f"{where or 'case'}: a key")
-            yield from _json_faults(item, f"{where}.{key}" if where else key)
+            yield from _json_faults(key, (f"{where}: a key",))
+            yield from _json_faults(item, (*path, key))
     elif isinstance(value, list):
         for position, item in enumerate(value, 1):
-            yield from _json_faults(item, f"{where}[{position}]")
+            yield from _json_faults(item, (*path[:-1], f"{path[-1] if path else ''}[{position}]"))
     elif isinstance(value, float) and not math.isfinite(value):
         yield f"{where}: {value} is not a number that JSON knows"
-    elif isinstance(value, str) and not value.isprintable() and any("\ud800" <= char <= "\udfff" for char in value):
+    elif isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
         yield f"{where}: holds half a character (a lone surrogate)"
 
 

@@ -44,8 +44,8 @@ def decode_utf8(raw: bytes) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: only white space, control and invisible characters."""
-    return all(unicodedata.category(char)[0] in "ZC" for char in text)
+    """Whether a text shows nothing: only white space, control and format characters, zero-width ones among them."""
+    return all(unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cc", "Cf") for char in text)
 
 
 def without_reasoning(text: str) -> str:
@@ -85,7 +85,7 @@ def completion_text(completion: Mapping[str, Any]) -> str:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise UnreadableReply(f"it holds no completion: {json.dumps(completion, ensure_ascii=False)[:200]}")
+        raise UnreadableReply(f"it holds no completion: {json.dumps(completion, ensure_ascii=False)}")
     finish = choice.get("finish_reason")
     if finish not in ("stop", None):
         raise UnreadableReply(f"finish_reason is {finish!r}: {REJECTED.get(str(finish), 'not a normal end')}")

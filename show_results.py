@@ -154,17 +154,20 @@ def comparable(runs: Sequence[Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def task_pairs(run: Run, task: Task) -> dict[str, list[list[Pair]]] | None:
-    """A task's pairs by class and case, in the run's case order; None if it was never begun, CheckpointError if it is
-    incomplete.
+def task_pairs(run: Run, name: str, task: Task) -> dict[str, list[list[Pair]]] | None:
+    """A task's pairs by class and case, in the run's case order; None if it was never begun, CheckpointError that names
+    run and task if it is incomplete.
     """
-    if not any(run.path(name).exists() for name in task.begun):
+    if not any(run.path(file).exists() for file in task.begun):
         return None
-    records = run.read(task.begun[-1])
+    try:
+        records = run.read(task.begun[-1])
+    except CheckpointError as error:
+        raise CheckpointError(f"{name} of {run.manifest['run_id']} cannot be shown: {error}") from error
     by_class: dict[str, list[list[Pair]]] = {}
     for case in run.cases:
         by_class.setdefault(CLASS_OF[case.cause], []).append(task.pairs(case, records[case.number]))
-    return {name: by_class[name] for name in CLASSES if name in by_class}
+    return {title: by_class[title] for title in CLASSES if title in by_class}
 
 
 def summary(per_run: Mapping[str, Fraction | None]) -> dict[str, Any]:
@@ -185,7 +188,7 @@ def group_results(runs: Sequence[Run]) -> dict[str, Any]:
     manifest = runs[0].manifest
     tasks: dict[str, Any] = {}
     for name, task in TASKS.items():
-        found = {run.manifest["run_id"]: task_pairs(run, task) for run in runs}
+        found = {run.manifest["run_id"]: task_pairs(run, name, task) for run in runs}
         begun = {run_id: by_class for run_id, by_class in found.items() if by_class is not None}
         if not begun:
             continue
@@ -255,8 +258,8 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
         yield f"  of {len(runs)} runs, {len(done)} have this task"
 
 
-def group_text(results: Mapping[str, Any], differing: Sequence[str]) -> Iterator[str]:
-    """One group's lines; `differing` says in what it differs from the first group."""
+def group_text(results: Mapping[str, Any], differing: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """One group's lines; `differing` has each setting in which it differs from the first group, and both values."""
     settings, endpoints = results["settings"], results["settings"]["endpoints"]
     yield f"Evaluated model  {results['model']}  ({endpoints['evaluated']})"
     yield f"User Model       {results['user_model']}  ({endpoints['user']})"
@@ -267,7 +270,7 @@ def group_text(results: Mapping[str, Any], differing: Sequence[str]) -> Iterator
         f"Settings         temperature {settings['temperature']}, judge temperature {settings['judge_temperature']}, "
         f"max tokens {settings['max_tokens']}"
     )
-    yield from (f"  unlike group 1: {difference}" for difference in differing)
+    yield from (f"  unlike group 1: {setting} is {here}, not {there}" for setting, there, here in differing)
     for name in TASKS:
         yield ""
         task = results["tasks"].get(name)

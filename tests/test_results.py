@@ -210,8 +210,8 @@ class FromFiles(Folder):
             self.run_all("--run-id", run_id, *more)
         self.assertEqual([group["runs"] for group in self.groups()], [["a", "b"], ["c"], ["d"]])
         shown = self.show()
-        self.assertIn("unlike group 1: models judge: DeepSeek-R1 then, other now", shown)
-        self.assertIn("unlike group 1: cases: 3", shown)
+        self.assertIn("unlike group 1: models judge is other, not DeepSeek-R1", shown)
+        self.assertIn("unlike group 1: cases is 2 (1, 2, …), not 3 (1, 2, 3, …)", shown)
 
     def test_runs_stand_in_natural_order(self) -> None:
         for run_id in ("run10", "run2", "run1"):
@@ -226,7 +226,9 @@ class FromFiles(Folder):
 
         with self.assertRaises(SettingsError):
             self.run_all(answer=answer)
-        with self.assertRaisesRegex(CheckpointError, r"LCA_results\.jsonl: lacks 3 of 3 .* python eval_LCA\.py"):
+        with self.assertRaisesRegex(
+            CheckpointError, r"LCA of run1 .*LCA_results\.jsonl: lacks 3 of 3 .* python eval_LCA\.py"
+        ):
             self.show()
 
     def test_a_task_never_started_is_shown_as_absent(self) -> None:
