@@ -53,7 +53,8 @@ def without_reasoning(text: str) -> str:
 
     Raises UnreadableReply for a block that is never closed: what follows its start is not an answer.
     """
-    rest = REASONING_END.split(REASONING_BLOCK.sub("", text))[-1]
+    closed = REASONING_END.search(text)  # without any end, looking for blocks would take the square of the starts
+    rest = REASONING_END.split(REASONING_BLOCK.sub("", text))[-1] if closed else text
     if REASONING_START.search(rest):
         raise UnreadableReply("its reasoning block is never closed; raise --max-tokens")
     return text if rest == text else rest.strip()
@@ -179,7 +180,7 @@ def read_label(reply: str, labels: Sequence[L], closing_words: Sequence[str] = C
     lines = [line for line in text.split("\n") if line.strip() and not re.fullmatch(r"\s*```\w*\s*", line)]
     lead = "|".join(map(re.escape, closing_words))
     for label in labels:
-        if lines and re.fullmatch(f"{MARKS}(?:(?:{lead}){MARKS}[:：])?{MARKS}{label}{MARKS}", lines[-1]):
+        if lines and re.fullmatch(f"{MARKS}(?:(?:{lead}){MARKS}[:：]{MARKS})?{label}{MARKS}", lines[-1]):
             readings.append((label, readings[-1][1] if readings else "\n".join(lines[:-1]).strip()))
     if not readings:
         raise UnreadableReply("it holds neither the JSON object nor a last line that is only a label")
