@@ -325,7 +325,10 @@ class ChatModel:
         """What to change, by the answer's status: the provider's own words stand before it."""
         word = OPTION_WORD[self.role.name]
         temperature = "--judge-temperature" if self.role.name == "judge" else "--temperature"
-        parameter = f"If that is about the temperature, change {temperature}; about length or tokens, --max-tokens"
+        parameter = (
+            f"If that is about the temperature, change {temperature}; "
+            "about length or tokens, --max-tokens (with a new --run-id)"
+        )
         return {
             400: parameter,
             401: f"Check the key in {self.role.key_source} and that it belongs to this endpoint",
@@ -334,4 +337,7 @@ class ChatModel:
             404: f"Check --{word.lower().replace('_', '-')} (LEXPILOT_{word}) and the base URL, which often ends in /v1",
             422: parameter,
             429: "Wait or top up the account; a smaller --parallel and a larger --retries ride out throttling",
-        }.get(fault.status or 0, "When that is mended, the same command resumes")
+        }.get(
+            fault.status or 0,
+            "When that is mended, the same command resumes; other models, temperatures or token limits need a new --run-id",
+        )

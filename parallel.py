@@ -19,7 +19,7 @@ from errors import notice
 
 T = TypeVar("T")
 
-METER = "{desc}: {n_fmt}/{total_fmt} cases [{rate_fmt}, {elapsed} gone, {remaining} left]"
+METER = "{desc}: {n_fmt}/{total_fmt} [{rate_fmt}, {elapsed} gone, {remaining} left]"
 LINE_EVERY = 10.0  # seconds between progress lines where stderr is no terminal
 
 
@@ -108,6 +108,7 @@ def _progress(total: int, title: str) -> Iterator[Callable[[int], None]]:
         now = time.monotonic()
         if done == total != shown or now - last >= LINE_EVERY:
             last, shown = now, done
-            print(tqdm.format_meter(done, total, now - started, prefix=title, bar_format=METER), file=sys.stderr)
+            meter = tqdm.format_meter(done, total, now - started, prefix=title, unit=" cases", bar_format=METER)
+            print(meter, file=sys.stderr)
 
     yield show_line

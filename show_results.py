@@ -254,6 +254,9 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
             note = f"  ({defined} of {len(done)} runs defined)" if 0 < defined < len(done) else ""
             head = f"  {padded(scope, 40)} {size:5}" if metric == next(iter(figures)) else " " * 48
             yield f"{head}  {metric:12}  {'  '.join(values)}  {number(found['mean']):>9}  {sd:>9}{note}"
+    shown = [found for figures in (task["overall"], *task["by_class"].values()) for found in figures.values()]
+    if len(done) > 1 and all(len(set(found["per_run"].values())) == 1 for found in shown):
+        yield "  the same figures in every run: does the provider sample at all?"
     if len(done) < len(runs):
         yield f"  of {len(runs)} runs, {len(done)} have this task"
 
@@ -264,7 +267,7 @@ def group_text(results: Mapping[str, Any], differing: Sequence[tuple[str, str, s
     yield f"Evaluated model  {results['model']}  ({endpoints['evaluated']})"
     yield f"User Model       {results['user_model']}  ({endpoints['user']})"
     yield f"Judge            {results['judge_model']}  ({endpoints['judge']})"
-    yield f"Data file        {results['cases']} cases, sha256 {results['dataset_sha256'][:12]}…"
+    yield f"Cases            {results['cases']}, of the data file with sha256 {results['dataset_sha256'][:12]}…"
     yield f"Runs             {len(results['runs'])}: {', '.join(results['runs'])}"
     yield (
         f"Settings         temperature {settings['temperature']}, judge temperature {settings['judge_temperature']}, "

@@ -45,8 +45,10 @@ GENERAL = {"OPENAI_BASE_URL": "https://api.example.com/v1", "OPENAI_API_KEY": KE
 WORDS: dict[RoleName, str] = {"evaluated": "EVAL", "user": "USER", "judge": "JUDGE"}
 EVALUATED = "evaluated model 'm' at https://api.example.com/v1"
 
-RESUME = "When that is mended, the same command resumes"
-PARAMETER = "If that is about the temperature, change --temperature; about length or tokens, --max-tokens"
+RESUME = "When that is mended, the same command resumes; other models, temperatures or token limits need a new --run-id"
+PARAMETER = (
+    "If that is about the temperature, change --temperature; about length or tokens, --max-tokens (with a new --run-id)"
+)
 ADVICE = {  # for the evaluated model with the general key
     400: PARAMETER,
     401: "Check the key in OPENAI_API_KEY and that it belongs to this endpoint",

@@ -289,7 +289,7 @@ class OverTheWire(Commands):
         _, out, err = self.call("eval_LJP_gold.py", url=loopback.url)
         self.assertEqual(out, "")
         self.assertNotIn("\r", err)
-        self.assertRegex(err, r"LJP_gold\.jsonl: 3/3 cases \[")
+        self.assertRegex(err, r"LJP_gold\.jsonl: 3/3 \[")
 
     def test_every_failing_call_of_each_role_stops_with_role_case_and_provider_words(self) -> None:
         for failing in ("evaluated", "user", "judge"):

@@ -243,6 +243,14 @@ class FromFiles(Folder):
         self.assertEqual(list(task["overall"]["success_rate"]["per_run"]), ["run1"])
         self.assertIn("of 2 runs, 1 have this task", self.show())
 
+    def test_runs_without_any_difference_are_pointed_out(self) -> None:
+        self.play_gold("run1", *["驳回"] * 4)
+        self.assertNotIn("does the provider sample", self.show())
+        self.play_gold("run2", *["驳回"] * 4)
+        self.assertEqual(self.show().count("does the provider sample"), 1)
+        self.play_gold("run3", *["支持"] * 4)
+        self.assertNotIn("does the provider sample", self.show())
+
     def test_no_runs_at_all_is_said_and_is_no_error(self) -> None:
         self.assertRegex(self.show(), r"\ANo runs to show below .*runs\.\n\Z")
         self.assertEqual(self.groups(), [])
