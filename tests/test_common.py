@@ -820,7 +820,7 @@ class Prompt(NamedTuple):
     fill: Callable[..., str]
     slots: tuple[Slot, ...]
     example: Any = None
-    """The keys of the JSON object that a judge is shown."""
+    """The keys of the JSON object that a judge is shown; for three claims where it has an entry for each."""
 
     def filled(self, texts: Sequence[list[str]]) -> tuple[str, list[str]]:
         """The prompt filled with some texts for each slot, and what each slot must show."""
@@ -828,14 +828,14 @@ class Prompt(NamedTuple):
         shown = [slot.shown(argument) for slot, argument in zip(self.slots, arguments, strict=True)]
         return self.fill(*arguments), shown
 
-    def marked(self) -> tuple[str, list[str]]:
-        """The prompt with marks in its slots that occur nowhere else."""
-        return self.filled([[f"哨兵{slot}之{n}" for n in range(3)] for slot in range(len(self.slots))])
+    def marked(self, sizes: Sequence[int] = (3, 3, 3, 3)) -> tuple[str, list[str]]:
+        """The prompt with marks in its slots, so many in each, that occur nowhere else."""
+        return self.filled([[f"哨兵{slot}之{n}" for n in range(sizes[slot])] for slot in range(len(self.slots))])
 
 
 USER = Prompt(user_prompt, (HISTORY, ITEMS, ITEMS, PLAIN))
 DCG = Prompt(dcg_judge_prompt, (HISTORY, ITEMS, ITEMS, QUOTED), ["reason", "label"])
-EXTRACTION = Prompt(extraction_prompt, (ITEMS, QUOTED), ["verdicts", "claim", "reason", "verdict"])
+EXTRACTION = Prompt(extraction_prompt, (ITEMS, QUOTED), ["verdicts", *("claim", "reason", "verdict") * 3])
 PROMPTS = (
     Prompt(lexawn_prompt, (HISTORY,)),
     Prompt(forced_question_prompt, (HISTORY,)),
@@ -857,7 +857,7 @@ def keys_in(value: Any) -> list[str]:
 class FilledPrompts(TestCase):
     def check_substitution(self, prompt: Prompt, texts: Sequence[list[str]]) -> None:
         """What stands in the slots is all in which a prompt differs from the one with marks."""
-        marked, marks = prompt.marked()
+        marked, marks = prompt.marked([len(some) for some in texts])
         filled, shown = prompt.filled(texts)
         instead = dict(zip(marks, shown, strict=True))
         self.assertEqual(filled, re.sub("|".join(map(re.escape, marks)), lambda found: instead[found[0]], marked))
