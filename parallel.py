@@ -92,7 +92,7 @@ def _progress(total: int, title: str) -> Iterator[Callable[[int], None]]:
     from tqdm import tqdm
 
     if sys.stderr.isatty():
-        with tqdm(total=total, desc=title, file=sys.stderr, ascii=True, dynamic_ncols=True, unit=" cases") as bar:
+        with tqdm(total=total, desc=title, file=sys.stderr, ascii=True, dynamic_ncols=True, unit="case") as bar:
 
             def show_bar(done: int) -> None:
                 bar.update(done - bar.n)
@@ -108,7 +108,7 @@ def _progress(total: int, title: str) -> Iterator[Callable[[int], None]]:
         now = time.monotonic()
         if done == total != shown or now - last >= LINE_EVERY:
             last, shown = now, done
-            meter = tqdm.format_meter(done, total, now - started, prefix=title, unit=" cases", bar_format=METER)
+            meter = tqdm.format_meter(done, total, now - started, prefix=title, unit="case", bar_format=METER)
             print(meter, file=sys.stderr)
 
     yield show_line
