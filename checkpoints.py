@@ -284,7 +284,7 @@ class Run:
             try:
                 made = work(case)
             except LexPilotError as error:
-                raise type(error)(f"case {case.number}, {path.name}: {error}") from error
+                raise type(error)(f"{ARTIFACTS[name].command}, case {case.number}, {path.name}: {error}") from error
             self._save(name, case, made)
 
         side_by_side(to_do, job, self.parallel, path.name)

@@ -91,7 +91,11 @@ class Statuses(Commands):
         status, out, err = self.call("eval_LJP_gold.py", "--retries", "0")
         self.assertEqual((status, out), (3, ""))
         last = err.splitlines()[-1]
-        for part in ("error: case ", "a1_force_judge.jsonl", "evaluated model 'm' at http://127.0.0.1:1/v1"):
+        for part in (
+            "error: eval_LJP_gold.py, case ",
+            "a1_force_judge.jsonl",
+            "evaluated model 'm' at http://127.0.0.1:1/v1",
+        ):
             self.assertIn(part, last)
         self.assertNotIn("Traceback", err)
 

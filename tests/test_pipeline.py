@@ -352,7 +352,7 @@ class Resuming(Folder):
     def test_an_error_names_case_file_and_role_and_leaves_nothing_for_the_case(self) -> None:
         with self.assertRaises(ModelOutputError) as caught:
             self.play("eval_LJP_gold.py", evaluated=["判1", "判2", "判3"], judge=["说不好"] * 4)
-        for part in ("case 1", "LJP_gold.jsonl", "judge", "说不好"):
+        for part in ("eval_LJP_gold.py, case 1, LJP_gold.jsonl: judge model", "说不好"):
             self.assertIn(part, str(caught.exception))
         self.assertEqual([path for path in self.snapshot() if "LJP_gold" in path], [])
 

@@ -396,8 +396,8 @@ class JudgeAskedAgain(Folder):
                     self.play(script, judge=["不支持", "不是", "{}", last], **others)
                 told = str(raised.exception)
                 self.assertEqual(re.findall("支持与否[^']*", told), [last[:200]])
-                path = ARTIFACTS[record].path.format(run="*/*")
-                self.assertEqual(told.split(": ")[0], f"case 案一, {path.split('/')[-1]}")
+                path, command = ARTIFACTS[record].path.format(run="*/*"), ARTIFACTS[record].command
+                self.assertEqual(told.split(": ")[0], f"{command}, case 案一, {path.split('/')[-1]}")
                 written = (self.root / "out").glob(path)
                 self.assertEqual([*written], [])
 
