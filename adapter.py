@@ -14,7 +14,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar, get_args
@@ -77,7 +77,7 @@ class Role:
         spelled = {spelling(secret) for secret in secrets if len(secret) > 3 for spelling in spellings}
         for secret in sorted(spelled, key=len, reverse=True):
             text = text.replace(secret, "***")
-        return text[:most]
+        return re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)[:most]  # no control character reaches a terminal
 
 
 def make_role(
@@ -127,21 +127,30 @@ Send = Callable[[Mapping[str, Any]], bytes]
 Connect = Callable[[Role], Send]
 
 PASSING = {408, 409, 429}  # and everything from 500 on
-FOR_GOOD = {  # codes and types by which providers mark an exhausted account or filtered content, whatever the status
+# Codes and types by which providers mark what no further try changes, whatever the status.
+EXHAUSTED = {
     *("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "billing_not_active"),
     *("insufficient_balance", "insufficient_user_quota", "arrearage", "1113"),
-    *("content_filter", "content_policy_violation", "data_inspection_failed", "datainspectionfailed", "1301"),
 }
+FILTERED = {"content_filter", "content_policy_violation", "data_inspection_failed", "datainspectionfailed", "1301"}
 
 
 class Fault(Exception):
     """One request brought no completion."""
 
-    def __init__(self, words: str, status: int | None = None, pause: float | None = None, final: bool = False) -> None:
+    def __init__(
+        self,
+        words: str,
+        status: int | None = None,
+        pause: float | None = None,
+        final: bool = False,
+        marks: Collection[str] = (),
+    ) -> None:
         super().__init__(words)
         self.status = status
         self.pause = pause  # seconds that the provider asks for
         self.final = final  # whether another try is pointless
+        self.marks = {mark.lower() for mark in marks}  # the provider's code and type for it
 
 
 def provider_fault(status: int | None, body: Any, pause: float | None = None) -> Fault:
@@ -158,11 +167,13 @@ def provider_fault(status: int | None, body: Any, pause: float | None = None) ->
     status = status or next((int(name) for name in named if re.fullmatch("[45][0-9]{2}", name)), None)
     refused = status is not None and status < 500 and status not in PASSING
     head = f"HTTP {status}" if status else "an error in the answer"
+    told = dict.fromkeys(name for name in named if name != str(status))
     return Fault(
-        f"{' '.join([head, *named])}: {' '.join(words.split()) or 'without a word'}",
+        f"{' '.join([head, *told])}: {' '.join(words.split()) or 'without a word'}",
         status,
         pause,
-        final=refused or any(name.lower() in FOR_GOOD for name in named),
+        final=refused or any(name.lower() in EXHAUSTED | FILTERED for name in named),
+        marks=named,
     )
 
 
@@ -211,6 +222,8 @@ def openai_client(role: Role) -> Send:
             default_query=dict(role.query),
             timeout=role.timeout,
             max_retries=0,
+            # A redirect would send the consultation to an address that nobody named, or turn the request into a GET.
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),
         )
     except Exception as error:  # whatever its constructor raises is a surrounding it cannot use: a proxy, a TLS file
         named = [name for name in os.environ if name.upper().endswith(("_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"))]
@@ -228,9 +241,10 @@ def openai_client(role: Role) -> Send:
                 told = json.loads(error.response.content)
             except (ValueError, RecursionError):
                 told = error.response.text
-            raise provider_fault(
-                error.status_code, told, pause_asked(error.response.headers.get("retry-after", ""))
-            ) from error
+            headers = error.response.headers
+            if error.status_code < 400:
+                told = f"a redirect to {headers.get('location', 'nowhere')}"
+            raise provider_fault(error.status_code, told, pause_asked(headers.get("retry-after", ""))) from error
         except openai.APITimeoutError as error:
             raise Fault(f"no answer within {role.timeout:g} s (--timeout)") from error
         except openai.APIConnectionError as error:
@@ -329,6 +343,12 @@ class ChatModel:
             f"If that is about the temperature, change {temperature}; "
             "about length or tokens, --max-tokens (with a new --run-id)"
         )
+        if fault.marks & EXHAUSTED:
+            return "Top up the account"
+        if fault.marks & FILTERED:
+            return "Its provider refuses this text: give this role another provider, with a new --run-id"
+        if fault.status and fault.status < 400:
+            return "Set the base URL to the address that it redirects to"
         return {
             400: parameter,
             401: f"Check the key in {self.role.key_source} and that it belongs to this endpoint",

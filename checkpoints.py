@@ -61,7 +61,7 @@ def folder_name(model: str) -> str:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """A run's manifest; CheckpointError if the file is none."""
+    """A run's manifest; CheckpointError if the file is none, or is another run's or model's than its folders say."""
     try:
         value = json.loads(decode_utf8(path.read_bytes()))
         fault = shape_fault(value, Manifest, "it")
@@ -70,6 +70,9 @@ def read_manifest(path: Path) -> Manifest:
     if fault:
         raise CheckpointError(f"{path}: not a manifest: {fault}; restore it from a copy, or take a new --run-id")
     manifest: Manifest = value
+    model = manifest["models"]["evaluated"]
+    if (manifest["run_id"], folder_name(model)) != (path.parts[-3], path.parts[-2]):
+        raise CheckpointError(f"{path}: belongs to run {manifest['run_id']!r} of {model!r}; restore what was here")
     return manifest
 
 
@@ -201,7 +204,9 @@ class Run:
                 raise CheckpointError(f"{path}:{number}: {fault}; {MEND}")
             found[record["case_number"]] = record
         if unfinished:
-            raise CheckpointError(f"{path}:{len(lines) + 1}: the last line is unfinished; delete it, then run again")
+            whole = self._read_line(name, unfinished)[1] is None
+            told = "lacks only its line end; add that" if whole else "is unfinished; delete it"
+            raise CheckpointError(f"{path}:{len(lines) + 1}: the last line {told}, then run again")
         self.records[name] = found
         return found
 
@@ -218,6 +223,8 @@ class Run:
         fault = shape_fault(head, Line, "the record") or shape_fault(body, ARTIFACTS[name].shape, "the record")
         if not fault and self._sealed(name, line.rpartition(SEAL)[0]) != line:
             fault = "the line was changed, or is another file's or run's"
+            if line.endswith(b"\r"):
+                fault = "its line end was changed to CRLF; save the whole file with LF"
         return record, fault
 
     def _misplaced(

@@ -5,6 +5,7 @@ As a command (`python common.py [--dataset FILE]`) it validates a data file and 
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import math
@@ -48,6 +49,8 @@ class Settings(NamedTuple):
 
 
 def _text(value: str) -> str:
+    with contextlib.suppress(UnicodeError):
+        value = os.fsencode(value).decode("utf-8")  # a C locale hands on the bytes of other letters as surrogates
     if is_blank(value) or any(unicodedata.category(char) in ("Cc", "Cs") for char in value.strip()):
         raise argparse.ArgumentTypeError("must be text, not blank, without control characters")
     return value.strip()
@@ -116,6 +119,15 @@ def parser_for(prog: str, about: str, options: Sequence[Option]) -> argparse.Arg
             option.flag, type=option.read, help=f"{option.help} [{option.variable}; default: {default}]", metavar="X"
         )
     return parser
+
+
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line's options; ends the process with 2 on wrong usage."""
+    given = parser.parse_args(argv)
+    for name, value in vars(given).items():
+        if isinstance(value, list):  # what argparse before 3.13 makes of --option=--
+            parser.error(f"argument --{name.replace('_', '-')}: '--' is no value")
+    return given
 
 
 def value_of(option: Option, given: argparse.Namespace, env: Mapping[str, str]) -> Any:
@@ -317,7 +329,7 @@ def start(
     The files in `reads` must be complete, those in `writes` may be begun. Raises SettingsError, DatasetError or
     CheckpointError.
     """
-    given = parser_for(script, about, OPTIONS).parse_args(argv)
+    given = parse(parser_for(script, about, OPTIONS), argv)
     settings = Settings(*(value_of(option, given, env) for option in OPTIONS))
     if settings.model is None:
         raise SettingsError("no evaluated model is chosen; give --model or set LEXPILOT_MODEL")
@@ -399,7 +411,7 @@ def describe(dataset: Dataset) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     option = next(option for option in OPTIONS if option.flag == "--dataset")
     parser = parser_for("common.py", "Validate a data file and print what is in it.", [option])
-    print(describe(load_dataset(value_of(option, parser.parse_args(argv), os.environ))))
+    print(describe(load_dataset(value_of(option, parse(parser, argv), os.environ))))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 
 class LexPilotError(Exception):
@@ -49,8 +50,12 @@ def notice(text: str) -> None:
 def command(main: Callable[[], None]) -> None:
     """Run an entry point and end the process with its status: 0 done, 1 to mend, 3 to resume, 130 interrupted.
 
-    Wrong usage ends with 2 inside argparse. A console that cannot show a character gets a replacement, not a crash.
+    Wrong usage ends with 2 inside argparse. A console that cannot show a character gets a replacement, not a crash, and a
+    process that was started without stdout or stderr has nowhere to write, which is no failure.
     """
+    if sys.stdout is None or sys.stderr is None:
+        nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -63,6 +68,8 @@ def command(main: Callable[[], None]) -> None:
     except KeyboardInterrupt:
         print("interrupted: what is finished is saved, and the same command resumes", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # `… | head` closed the pipe; a second flush at exit would print a traceback
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):  # `… | head` reads no further, and needs no message
+            print(f"error: {error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what stdout still holds must not fail again at exit
         sys.exit(1)

@@ -29,7 +29,7 @@ REASONING_START = re.compile(r"<(?:think|thinking|thought|reasoning)>", re.IGNOR
 
 REJECTED = {
     "length": "it was cut off at the token limit; raise --max-tokens",
-    "content_filter": "the provider's content filter cut it",
+    "content_filter": "the provider's content filter cut it; if it does so again, give this role another provider",
 }
 
 
@@ -87,13 +87,17 @@ def completion_text(completion: Mapping[str, Any]) -> str:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise UnreadableReply(f"it holds no completion: {json.dumps(completion, ensure_ascii=False)}")
+    if choice.get("error"):
+        raise UnreadableReply(f"it broke off: {json.dumps(choice['error'], ensure_ascii=False)}")
     finish = choice.get("finish_reason")
     if finish not in ("stop", None):
         raise UnreadableReply(f"finish_reason is {finish!r}: {REJECTED.get(str(finish), 'not a normal end')}")
     text = without_reasoning(_content_text(message.get("content")))
     if is_blank(text):
         refusal = message.get("refusal")
-        raise UnreadableReply(f"it is a refusal: {refusal}" if refusal else "it is blank: no visible text")
+        raise UnreadableReply(
+            f"it is a refusal: {refusal}" if refusal else "it is blank; if the model reasons first, raise --max-tokens"
+        )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

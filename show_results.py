@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 from categories import CLASS_OF, CLASSES
 from checkpoints import Run, differences, fingerprint, folder_name, read_manifest
-from common import OPTIONS, load_dataset, parser_for, value_of
+from common import OPTIONS, load_dataset, parse, parser_for, value_of
 from errors import CheckpointError, SettingsError, command
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
-from records import VERDICTS, Case, Hits, Labels, Verdicts
+from records import ARTIFACTS, MANIFEST_PATH, VERDICTS, Case, Hits, Labels, Verdicts
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Metrics over pairs (truth, prediction) of small integers
@@ -128,22 +128,26 @@ TASKS: dict[str, Task] = {
 # Groups of comparable runs
 
 
+def run_folders(root: Path) -> list[tuple[str, str]]:
+    """Run id and model folder of all that lies below an output root, in natural order: run2 before run10."""
+    if root.exists() and not root.is_dir():
+        raise SettingsError(f"{root}: not a folder; see --output-root")
+    templates = (MANIFEST_PATH, *(artifact.path for artifact in ARTIFACTS.values()))
+    found = {(path.parts[-3], path.parts[-2]) for text in templates for path in root.glob(text.format(run="*/*"))}
+
+    def natural(folder: tuple[str, str]) -> list[tuple[bool, int, str]]:
+        parts = re.findall(r"\d+|\D+", "/".join(reversed(folder)))
+        return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
+
+    return sorted(found, key=natural)
+
+
 def find_runs(root: Path, cases: Mapping[str, Case], model: str | None, run_id: str | None) -> Iterator[Run]:
-    """The runs below an output root, in natural order of their ids; CheckpointError for a folder that was moved."""
-    for path in sorted(root.glob("runs/*/*/manifest.json"), key=lambda path: _natural(path.parent)):
-        manifest = read_manifest(path)
-        if (manifest["run_id"], folder_name(manifest["models"]["evaluated"])) != (path.parts[-3], path.parts[-2]):
-            raise CheckpointError(
-                f"{path}: belongs to run {manifest['run_id']!r}; restore the folder's name or remove it"
-            )
-        if model in (None, manifest["models"]["evaluated"]) and run_id in (None, manifest["run_id"]):
+    """The selected runs below an output root; CheckpointError for one whose manifest is missing or not its own."""
+    for folder in run_folders(root):
+        if run_id in (None, folder[0]) and (model is None or folder_name(model) == folder[1]):
+            manifest = read_manifest(root / MANIFEST_PATH.format(run="/".join(folder)))
             yield Run(root, manifest, [cases[number] for number in manifest["cases"] if number in cases])
-
-
-def _natural(path: Path) -> list[tuple[bool, int, str]]:
-    """A sorting key by which run2 comes before run10."""
-    parts = re.findall(r"\d+|\D+", f"{path.name}/{path.parent.name}")
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def comparable(runs: Sequence[Run]) -> list[list[Run]]:
@@ -290,7 +294,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", help="only runs of this evaluated model, by its exact name")
     parser.add_argument("--run-id", help="only the run of this id")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    given = parser.parse_args(argv)
+    given = parse(parser, argv)
     data_file, root = (value_of(option, given, os.environ) for option in places)
     runs = select(data_file, root, given)
     groups = comparable(runs)
@@ -299,7 +303,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(json.dumps({"groups": results}, indent=1))  # ASCII: lossless whatever the console's encoding
         return
     if not runs:
-        print(f"No runs to show below {root / 'runs'}.")
+        there = ", ".join(" of ".join(folder) for folder in run_folders(root)[:20])
+        print(f"No runs to show below {root / 'runs'}" + (f"; there are: {there}" if there else "."))
     for position, (group, found) in enumerate(zip(groups, results, strict=True), 1):
         print(f"{'=' * 120}\nGroup {position} of {len(groups)}; all figures are fractions")
         print("\n".join(group_text(found, differences(groups[0][0].manifest, group[0].manifest))))
@@ -310,7 +315,7 @@ def select(data_file: Path, root: Path, given: argparse.Namespace) -> list[Run]:
     dataset = load_dataset(data_file)
     found = list(find_runs(root, {case.number: case for case in dataset.cases}, given.model, given.run_id))
     runs = [run for run in found if run.manifest["dataset_sha256"] == dataset.sha256]
-    others = [run.manifest["run_id"] for run in found if run not in runs]
+    others = [f"{run.manifest['run_id']} of {run.manifest['models']['evaluated']}" for run in found if run not in runs]
     if others and not runs:
         raise SettingsError(
             f"{data_file}: no run was made with this data file; give the one of {', '.join(others[:5])} with --dataset "

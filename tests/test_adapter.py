@@ -26,6 +26,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter import (
+    EXHAUSTED,
+    FILTERED,
     ROLE_NAMES,
     ChatModel,
     Fault,
@@ -46,6 +48,8 @@ WORDS: dict[RoleName, str] = {"evaluated": "EVAL", "user": "USER", "judge": "JUD
 EVALUATED = "evaluated model 'm' at https://api.example.com/v1"
 
 RESUME = "When that is mended, the same command resumes; other models, temperatures or token limits need a new --run-id"
+MOVED = "Set the base URL to the address that it redirects to"
+REFUSED = "Its provider refuses this text: give this role another provider, with a new --run-id"
 PARAMETER = (
     "If that is about the temperature, change --temperature; about length or tokens, --max-tokens (with a new --run-id)"
 )
@@ -66,8 +70,10 @@ def a_role(name: RoleName = "evaluated", env: Mapping[str, str] | None = None, t
 
 def failure(who: object, tries: int, words: str) -> str:
     """The whole message of a call that failed for good."""
-    status = int(words[5:8]) if words.startswith("HTTP ") else 0
-    return f"{who}, {tries} {'try' if tries == 1 else 'tries'}: {words}. {ADVICE.get(status, RESUME)}"
+    status, marks = int(words[5:8]) if words.startswith("HTTP ") else 0, set(words.partition(": ")[0].lower().split())
+    advice = ADVICE.get(status, MOVED if 300 <= status < 400 else RESUME)
+    advice = ADVICE[402] if marks & EXHAUSTED else REFUSED if marks & FILTERED else advice
+    return f"{who}, {tries} {'try' if tries == 1 else 'tries'}: {words}. {advice}"
 
 
 def outcome(call: Callable[..., object], *args: object) -> tuple[type[LexPilotError] | None, str, str]:
@@ -97,11 +103,11 @@ BODIES: Sequence[tuple[str, bytes, type[LexPilotError], bool, str]] = (
     ("a list", b"[1, 2]", ProviderError, True, "the answer is not a JSON object: [1, 2]"),
     ("a text", b'"good"', ProviderError, True, "the answer is not a JSON object: 'good'"),
     ("null", b"null", ProviderError, True, "the answer is not a JSON object: None"),
-    ("error 429", dump({"error": {"code": 429, "message": "slow"}}), ProviderError, True, "HTTP 429 429: slow"),
-    ("error '429'", dump({"error": {"code": "429", "message": "slow"}}), ProviderError, True, "HTTP 429 429: slow"),
-    ("error 503", dump({"error": {"code": 503, "message": "busy"}}), ProviderError, True, "HTTP 503 503: busy"),
-    ("error 401", dump({"error": {"code": 401, "message": "who?"}}), ProviderError, False, "HTTP 401 401: who?"),
-    ("error beside null choices", dump({"choices": None, "error": {"code": 429, "message": "slow"}}), ProviderError, True, "HTTP 429 429: slow"),
+    ("error 429", dump({"error": {"code": 429, "message": "slow"}}), ProviderError, True, "HTTP 429: slow"),
+    ("error '429'", dump({"error": {"code": "429", "message": "slow"}}), ProviderError, True, "HTTP 429: slow"),
+    ("error 503", dump({"error": {"code": 503, "message": "busy"}}), ProviderError, True, "HTTP 503: busy"),
+    ("error 401", dump({"error": {"code": 401, "message": "who?"}}), ProviderError, False, "HTTP 401: who?"),
+    ("error beside null choices", dump({"choices": None, "error": {"code": 429, "message": "slow"}}), ProviderError, True, "HTTP 429: slow"),
     ("quota", dump({"error": {"type": "insufficient_quota", "message": "empty"}}), ProviderError, False, "an error in the answer insufficient_quota: empty"),
     ("account in arrears", dump({"error": {"code": "Arrearage", "message": "欠费"}}), ProviderError, False, "an error in the answer Arrearage: 欠费"),
     ("balance", dump({"error": {"code": "1113", "message": "余额不足"}}), ProviderError, False, "an error in the answer 1113: 余额不足"),
@@ -115,9 +121,9 @@ BODIES: Sequence[tuple[str, bytes, type[LexPilotError], bool, str]] = (
     ("no message", dump({"choices": [{"finish_reason": "stop"}]}), ModelOutputError, True, 'the reply is rejected: it holds no completion: {"choices": [{"finish_reason": "stop"}]}'),
     ("null message", dump({"choices": [{"message": None}]}), ModelOutputError, True, 'the reply is rejected: it holds no completion: {"choices": [{"message": null}]}'),
     ("cut off", body("部分", "length"), ModelOutputError, True, "the reply is rejected: finish_reason is 'length': it was cut off at the token limit; raise --max-tokens"),
-    ("filtered", body("部分", "content_filter"), ModelOutputError, True, "the reply is rejected: finish_reason is 'content_filter': the provider's content filter cut it"),
-    ("null content", body(None), ModelOutputError, True, "the reply is rejected: it is blank: no visible text"),
-    ("thoughts alone", body("<think>想</think>\n"), ModelOutputError, True, "the reply is rejected: it is blank: no visible text"),
+    ("filtered", body("部分", "content_filter"), ModelOutputError, True, "the reply is rejected: finish_reason is 'content_filter': the provider's content filter cut it; if it does so again, give this role another provider"),
+    ("null content", body(None), ModelOutputError, True, "the reply is rejected: it is blank; if the model reasons first, raise --max-tokens"),
+    ("thoughts alone", body("<think>想</think>\n"), ModelOutputError, True, "the reply is rejected: it is blank; if the model reasons first, raise --max-tokens"),
 )  # fmt: skip
 
 
@@ -487,6 +493,9 @@ class CredentialTest(Asking):
             for before in (0, 370, 390, 399):
                 self.assertEqual(role.shown("x" * before + secret), ("x" * before + "***")[:400])
 
+    def test_no_control_character_of_a_provider_reaches_the_terminal(self) -> None:
+        self.assertEqual(a_role().shown("a\x1b[31mb\x07\x9bc\u3000d"), "a [31mb  c\u3000d")
+
     def test_the_last_unreadable_judgment_is_shown_without_a_credential(self) -> None:
         def read(reply: str) -> str:
             raise UnreadableReply(f"its label is {reply}")
@@ -741,16 +750,16 @@ class WireTest(Environment):
     def test_a_refusal_is_told_in_the_providers_words(self) -> None:
         context = "request (11525 tokens) exceeds the available context size (8192 tokens), try increasing it"
         for what, status, content, tries, words in (
-            ("llama.cpp", 400, {"error": {"code": 400, "message": context, "type": "exceed_context_size_error", "n_ctx": 8192}}, 1, f"HTTP 400 400 exceed_context_size_error: {context}"),
+            ("llama.cpp", 400, {"error": {"code": 400, "message": context, "type": "exceed_context_size_error", "n_ctx": 8192}}, 1, f"HTTP 400 exceed_context_size_error: {context}"),
             ("llama-cpp-python", 400, {"error": {"message": "too long", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}}, 1, "HTTP 400 context_length_exceeded invalid_request_error: too long"),
             ("FastAPI", 400, {"detail": "unknown model"}, 1, "HTTP 400: unknown model"),
-            ("vLLM", 400, {"object": "error", "message": "too long", "type": "BadRequestError", "param": None, "code": 400}, 1, "HTTP 400 400 BadRequestError: too long"),
-            ("DeepSeek", 400, {"error": {"message": "too long", "type": "invalid_request_error", "param": None, "code": "invalid_request_error"}}, 1, "HTTP 400 invalid_request_error invalid_request_error: too long"),
+            ("vLLM", 400, {"object": "error", "message": "too long", "type": "BadRequestError", "param": None, "code": 400}, 1, "HTTP 400 BadRequestError: too long"),
+            ("DeepSeek", 400, {"error": {"message": "too long", "type": "invalid_request_error", "param": None, "code": "invalid_request_error"}}, 1, "HTTP 400 invalid_request_error: too long"),
             ("numeric text code", 400, {"error": {"code": "1210", "message": "参数有误"}}, 1, "HTTP 400 1210: 参数有误"),
             ("temperature", 400, {"error": {"message": "temperature must be 1", "param": "temperature"}}, 1, "HTTP 400: temperature must be 1"),
             ("content filter", 400, {"error": {"code": "content_filter", "message": "filtered", "status": 400}}, 1, "HTTP 400 content_filter: filtered"),
             ("content inspection", 400, {"error": {"code": "data_inspection_failed", "message": "inappropriate"}}, 1, "HTTP 400 data_inspection_failed: inappropriate"),
-            ("bad key", 401, {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}}, 1, "HTTP 401 401 authentication_error: Invalid API Key"),
+            ("bad key", 401, {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}}, 1, "HTTP 401 authentication_error: Invalid API Key"),
             ("no money", 402, {"error": {"message": "Insufficient Balance"}}, 1, "HTTP 402: Insufficient Balance"),
             ("content, not credentials", 403, {"error": {"message": "input was flagged"}}, 1, "HTTP 403: input was flagged"),
             ("no such model", 404, {"error": {"message": "no model m", "code": "model_not_found"}}, 1, "HTTP 404 model_not_found: no model m"),
@@ -763,7 +772,7 @@ class WireTest(Environment):
             ("throttled", 429, {"error": {"message": "slow", "code": "rate_limit_exceeded"}}, 2, "HTTP 429 rate_limit_exceeded: slow"),
             ("quota", 429, {"error": {"message": "empty", "code": "insufficient_quota"}}, 1, "HTTP 429 insufficient_quota: empty"),
             ("quota by type", 429, {"error": {"message": "empty", "type": "exceeded_current_quota_error"}}, 1, "HTTP 429 exceeded_current_quota_error: empty"),
-            ("loading", 503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}, 2, "HTTP 503 503 unavailable_error: Loading model"),
+            ("loading", 503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}, 2, "HTTP 503 unavailable_error: Loading model"),
             ("overloaded", 529, {"error": {"message": "Overloaded", "type": "overloaded_error"}}, 2, "HTTP 529 overloaded_error: Overloaded"),
             ("text", 500, b"Internal Server Error", 2, "HTTP 500: Internal Server Error"),
         ):  # fmt: skip
@@ -871,32 +880,15 @@ class WireTest(Environment):
                 for secret in {KEY, *(word for word in ("alice", "hunter22", "signed") if word in url)}:
                     self.assertNotIn(secret, message)
 
-    def test_a_redirect_that_keeps_the_request_is_followed_and_any_other_brings_no_answer(self) -> None:
+    def test_a_redirect_is_told_and_not_followed(self) -> None:
+        other = self.start(Server())
+        away = f"http://127.0.0.1:{other.server_port}/elsewhere"
         for status in (301, 302, 303, 307, 308):
             with self.subTest(status):
-                told = self.ask(
-                    respond(status, b"", Location="/v2/chat/completions"), respond(405, {"detail": "no GET"})
-                )
-                kept = status in (307, 308)
-                again = f"{'POST' if kept else 'GET'} /v2/chat/completions"
-                self.assertEqual([line for line, _, _ in self.server.seen], [PATH, again])
-                self.assertEqual(told, (ProviderError, failure(self.who, 1, "HTTP 405: no GET")))
-                if kept:
-                    (_, key, first), (_, key_again, second) = self.server.seen
-                    self.assertEqual((key, first), (key_again, second))
-        self.assertEqual(self.ask(respond(307, b"", Location="/v2/chat/completions"), GOOD), (None, "答"))
-
-    def test_a_redirect_to_another_origin_does_not_take_the_key_along(self) -> None:
-        other = self.start(Server())
-        other.answers = [GOOD]
-        away = f"http://127.0.0.1:{other.server_port}/elsewhere"
-        self.assertEqual(self.ask(respond(307, b"", Location=away)), (None, "答"))
-        self.assertEqual([seen[:2] for seen in other.seen], [("POST /elsewhere", None)])
-
-    def test_an_endless_redirect_ends(self) -> None:
-        kind, message = self.ask(respond(307, b"", Location="/v1/chat/completions"), model=self.client(retries=0))
-        self.assertEqual(kind, ProviderError)
-        self.assertRegex(message, "1 try: Connection error: .*redirects")
+                told = self.ask(respond(status, b"", Location=away))
+                self.assertEqual(told, (ProviderError, failure(self.who, 1, f"HTTP {status}: a redirect to {away}")))
+                self.assertEqual([line for line, _, _ in self.server.seen], [PATH])
+        self.assertEqual(other.seen, [])
 
     def test_an_untrusted_certificate_stops_at_once_and_is_named(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

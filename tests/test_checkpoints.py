@@ -160,7 +160,9 @@ class Damage(FinishedRun):
                 self.assertEqual(len(run.load("ljp_gold")), raw[:at].count(b"\n"))
             else:
                 line = raw[:at].count(b"\n") + 1
-                with self.assertRaisesRegex(CheckpointError, f":{line}: .*unfinished"):
+                with self.assertRaisesRegex(
+                    CheckpointError, f":{line}: the last line (is unfinished|lacks only its line end)"
+                ):
                     run.load("ljp_gold")
         self.file("ljp_gold").write_bytes(raw)
 
@@ -203,6 +205,15 @@ class Damage(FinishedRun):
                 self.assertEqual(path.read_bytes(), lines[0] + lines[2] + lines[1])
                 self.assertEqual({**self.snapshot(), str(path.relative_to(self.root / "out")): b"".join(lines)}, whole)
                 path.write_bytes(b"".join(lines))
+
+    def test_a_whole_last_line_without_its_line_end_is_not_to_be_thrown_away(self) -> None:
+        raw = self.file("dcg").read_bytes()
+        self.assertIn(":3: the last line lacks only its line end; add that", self.refused("dcg", raw[:-1]))
+        self.assertIn(":3: the last line is unfinished; delete it", self.refused("dcg", raw[:-2]))
+
+    def test_changed_line_ends_are_told_as_such(self) -> None:
+        raw = self.file("dcg").read_bytes().replace(b"\n", b"\r\n")
+        self.assertIn(":1: its line end was changed to CRLF", self.refused("dcg", raw))
 
     def test_a_byte_order_mark_is_tolerated(self) -> None:
         path = self.file("dcg")
@@ -288,10 +299,26 @@ class ManifestTest(FinishedRun):
         with self.assertRaisesRegex(CheckpointError, "missing"):
             self.play("eval_DCG.py")
 
-    def test_a_run_folder_under_another_name_is_refused_by_the_results(self) -> None:
-        (self.root / "out" / "runs" / "run1").rename(self.root / "out" / "runs" / "run3")
-        with self.assertRaisesRegex(CheckpointError, "belongs to run 'run1'"):
+    def test_a_manifest_of_another_run_is_refused_by_stages_and_results(self) -> None:
+        other = next((self.root / "out" / "runs" / "run2").glob("*/manifest.json"))
+        self.manifest_path().write_bytes(other.read_bytes())
+        for call in (self.show, lambda: self.play("eval_DCG.py")):
+            with self.assertRaisesRegex(CheckpointError, "belongs to run 'run2' of 'm'"):
+                call()
+
+    def test_a_run_that_lost_its_manifest_does_not_vanish_from_the_results(self) -> None:
+        self.manifest_path().unlink()
+        with self.assertRaisesRegex(CheckpointError, r"run1.manifest\.json|run1/m-\w+/manifest\.json"):
             self.show()
+
+    def test_a_damaged_run_does_not_stand_in_the_way_of_a_selected_one(self) -> None:
+        self.manifest_path().write_bytes(b"{")
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            show_results.main(
+                ["--dataset", str(self.data_file), "--output-root", str(self.root / "out"), "--run-id", "run2"]
+            )
+        self.assertIn("Runs             1: run2", shown.getvalue())
 
     def test_a_run_id_that_differs_in_case_alone_is_refused(self) -> None:
         with self.assertRaisesRegex(SettingsError, "RUN1.*'run1'"):

@@ -58,6 +58,35 @@ class Statuses(Commands):
             self.assertEqual((status, out), (2, ""), script)
             self.assertIn("--nonsense", err.splitlines()[-1])
 
+    def test_an_option_whose_value_argparse_drops_is_status_2(self) -> None:
+        for script, option in (
+            ("eval_LJP_gold.py", "--judge-model"),
+            ("show_results.py", "--run-id"),
+            ("common.py", "--dataset"),
+        ):
+            status, out, err = self.call(script, f"{option}=--")
+            self.assertEqual((status, out), (2, ""), err)
+            self.assertIn(option, err.splitlines()[-1])
+            self.assertNotIn("Traceback", err)
+
+    @unittest.skipUnless(Path("/dev/full").exists(), "needs a device that is always full")
+    def test_a_stdout_that_takes_nothing_is_status_1_in_one_message_and_none_at_all_is_no_failure(self) -> None:
+        command = f'"{sys.executable}" -B "{HERE / "show_results.py"}" --output-root "{self.root / "out"}"'
+        full = subprocess.run(f"{command} >/dev/full", shell=True, env=surroundings(), capture_output=True)
+        self.assertEqual((full.returncode, full.stderr.count(b"\n")), (1, 1), full.stderr)
+        self.assertTrue(full.stderr.startswith(b"error: "))
+        for redirection in (">&-", "2>&-", ">&- 2>&-"):
+            closed = subprocess.run(f"{command} {redirection}", shell=True, env=surroundings(), capture_output=True)
+            self.assertEqual((closed.returncode, closed.stderr), (0, b""), redirection)
+
+    @unittest.skipIf(sys.platform == "win32", "has no C locale")
+    def test_a_chinese_model_name_is_the_same_under_a_bare_c_locale(self) -> None:
+        bare = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+        for option, env in ((("--model", "模型一"), bare), ((), {**bare, "LEXPILOT_MODEL": "模型一"})):
+            _, _, err = self.call("eval_LJP_gold.py", *option, **{**env, "OPENAI_API_KEY": ""})
+            self.assertIn("no key", err)
+            self.assertNotIn("control characters", err)
+
     def test_what_a_person_must_mend_is_status_1_with_the_reason_in_the_last_message(self) -> None:
         table: list[tuple[str, dict[str, str], str]] = [
             ("no model", {"LEXPILOT_MODEL": " "}, "LEXPILOT_MODEL"),

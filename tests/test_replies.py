@@ -452,7 +452,10 @@ class VisibleText(unittest.TestCase):
         odd = "not a normal end"
         for finish, why in (
             ("length", "it was cut off at the token limit; raise --max-tokens"),
-            ("content_filter", "the provider's content filter cut it"),
+            (
+                "content_filter",
+                "the provider's content filter cut it; if it does so again, give this role another provider",
+            ),
             ("tool_calls", odd),
             ("function_call", odd),
             ("insufficient_system_resource", odd),
@@ -462,6 +465,10 @@ class VisibleText(unittest.TestCase):
             for content in ("一段写完了的回答。", "", None, "<think>想"):
                 with self.subTest(finish, content=content):
                     self.assert_rejected(completion(content, finish), f"finish_reason is {finish!r}: {why}")
+
+    def test_a_choice_that_bears_an_error_is_no_answer(self) -> None:
+        choice = {"finish_reason": "stop", "message": {"content": "半句"}, "error": {"code": 502, "message": "cut"}}
+        self.assert_rejected({"choices": [choice]}, 'it broke off: {"code": 502, "message": "cut"}')
 
     def test_a_reply_that_shows_nothing_is_rejected(self) -> None:
         contents: tuple[Any, ...] = (
@@ -481,7 +488,9 @@ class VisibleText(unittest.TestCase):
         for content in contents:
             for finish in ("stop", None):
                 with self.subTest(content=content, finish=finish):
-                    self.assert_rejected(completion(content, finish), "it is blank: no visible text")
+                    self.assert_rejected(
+                        completion(content, finish), "it is blank; if the model reasons first, raise --max-tokens"
+                    )
 
     def test_a_refusal_field_is_quoted(self) -> None:
         contents: tuple[Any, ...] = (None, "", "\u200b", [])
@@ -535,7 +544,9 @@ class VisibleText(unittest.TestCase):
 
     def test_only_the_first_choice_is_looked_at(self) -> None:
         blank, answer = (completion(text)["choices"][0] for text in ("", "乙"))
-        self.assert_rejected({"choices": [blank, answer]}, "it is blank: no visible text")
+        self.assert_rejected(
+            {"choices": [blank, answer]}, "it is blank; if the model reasons first, raise --max-tokens"
+        )
 
     def test_half_a_character_is_rejected(self) -> None:
         for content in ("\ud83d", "答\ud83d", "\ude00答", [part("答"), part("\ud83d")]):

@@ -262,6 +262,12 @@ class FromFiles(Folder):
         self.assertEqual([group["model"] for group in self.groups("--model", "n")], ["n"])
         self.assertEqual([group["model"] for group in self.groups("--run-id", "run1")], ["m"])
         self.assertEqual(self.groups("--run-id", "run3"), [])
+        self.assertRegex(self.show("--run-id", "run3"), r"; there are: run1 of m-\w{8}, run2 of n-\w{8}\n")
+
+    def test_an_output_root_that_is_no_folder_is_an_error(self) -> None:
+        (self.root / "out").write_bytes(b"")
+        with self.assertRaisesRegex(SettingsError, "out: not a folder"):
+            self.show()
 
     def test_runs_of_another_data_file_are_named_and_never_scored_with_this_one(self) -> None:
         self.run_all()
