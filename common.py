@@ -49,8 +49,9 @@ class Settings(NamedTuple):
 
 
 def _text(value: str) -> str:
-    with contextlib.suppress(UnicodeError):
-        value = os.fsencode(value).decode("utf-8")  # a C locale hands on the bytes of other letters as surrogates
+    if any(unicodedata.category(char) == "Cs" for char in value):
+        with contextlib.suppress(UnicodeError):
+            value = os.fsencode(value).decode("utf-8")  # a C locale hands on the bytes of other letters as surrogates
     if is_blank(value) or any(unicodedata.category(char) in ("Cc", "Cs") for char in value.strip()):
         raise argparse.ArgumentTypeError("must be text, not blank, without control characters")
     return value.strip()
