@@ -126,7 +126,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argpar
     """The command line's options; ends the process with 2 on wrong usage."""
     given = parser.parse_args(argv)
     for name, value in vars(given).items():
-        if isinstance(value, list):  # what argparse before 3.13 makes of --option=--
+        if value == [] or str(value) == "--":  # what --option=-- comes to, by version of Python
             parser.error(f"argument --{name.replace('_', '-')}: '--' is no value")
     return given
 
