@@ -14,7 +14,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar, get_args
@@ -144,13 +144,13 @@ class Fault(Exception):
         status: int | None = None,
         pause: float | None = None,
         final: bool = False,
-        marks: Collection[str] = (),
+        marks: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(words)
         self.status = status
         self.pause = pause  # seconds that the provider asks for
         self.final = final  # whether another try is pointless
-        self.marks = {mark.lower() for mark in marks}  # the provider's code and type for it
+        self.marks = marks  # the provider's code and type for it, in lower case
 
 
 def provider_fault(status: int | None, body: Any, pause: float | None = None) -> Fault:
@@ -168,12 +168,13 @@ def provider_fault(status: int | None, body: Any, pause: float | None = None) ->
     refused = status is not None and status < 500 and status not in PASSING
     head = f"HTTP {status}" if status else "an error in the answer"
     told = dict.fromkeys(name for name in named if name != str(status))
+    marks = frozenset(name.lower() for name in named)
     return Fault(
         f"{' '.join([head, *told])}: {' '.join(words.split()) or 'without a word'}",
         status,
         pause,
-        final=refused or any(name.lower() in EXHAUSTED | FILTERED for name in named),
-        marks=named,
+        final=refused or not marks.isdisjoint(EXHAUSTED | FILTERED),
+        marks=marks,
     )
 
 
