@@ -10,7 +10,6 @@ was not fitted on.
 
 import itertools
 import json
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from categories import CLASS_OF, CLASSES
-from common import HERE, OPTIONS, load_dataset, parse, parser_for, value_of
+from common import HERE, dataset_of
 from errors import command
 from records import VERDICTS, Case, History
 from show_results import confusion, qwk
@@ -60,7 +59,7 @@ def stands_in(figure: str, text: str) -> bool:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Shortcuts: scikit-learn's logistic regression with its own settings, 12 folds of whole causes
+# Shortcuts: scikit-learn's logistic regression with its own penalty, labels weighted alike, 12 folds of whole causes
 
 
 def giveaway(cases: Sequence[Case]) -> float:
@@ -68,7 +67,7 @@ def giveaway(cases: Sequence[Case]) -> float:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     grams = TfidfVectorizer(analyzer="char", ngram_range=(2, 4), sublinear_tf=True, min_df=2)
-    return _auc(cases, grams.fit_transform([told(history) for history in _both(cases)]))
+    return _auc(cases, grams.fit_transform(map(told, _both(cases))))
 
 
 def surface_giveaway(cases: Sequence[Case]) -> float:
@@ -76,7 +75,7 @@ def surface_giveaway(cases: Sequence[Case]) -> float:
     from sklearn.preprocessing import StandardScaler
 
     patterns = (r".", r"\d", r"\d+", r"[，。、；：！…“”（）]", r"？")
-    counts = [[len(re.findall(pattern, told(history))) for pattern in patterns] for history in _both(cases)]
+    counts = [[len(re.findall(pattern, text)) for pattern in patterns] for text in map(told, _both(cases))]
     return _auc(cases, StandardScaler().fit_transform(counts))
 
 
@@ -125,15 +124,16 @@ def leaks(case: Case) -> list[str]:
     """What of the key details stands in the underspecified history though in no claim: 8 characters in a row, a number
     with its unit, a date."""
     claims, in_the_open = "\n".join(case.verdicts), told(case.underspecified)
+    claim_letters, open_letters, undated = letters(claims), letters(in_the_open), DATE.sub(" ", in_the_open)
     found = []
     for detail in case.key_details:
         plain = letters(detail)
         runs = dict.fromkeys(plain[at : at + 8] for at in range(len(plain) - 7))
-        found += [run for run in runs if run in letters(in_the_open) and run not in letters(claims)]
+        found += [run for run in runs if run in open_letters and run not in claim_letters]
         dates = [date for date in dict.fromkeys(DATE.findall(detail)) if has_date(date, in_the_open)]
         found += ["-".join(filter(None, date)) for date in dates if not has_date(date, claims)]
         numbers = [n for n in dict.fromkeys(NUMBER.findall(DATE.sub(" ", detail))) if len(n) > 1]
-        found += [n for n in numbers if stands_in(n, DATE.sub(" ", in_the_open)) and not stands_in(n, claims)]
+        found += [n for n in numbers if stands_in(n, undated) and not stands_in(n, claims)]
     return found
 
 
@@ -162,8 +162,9 @@ def repeated(cases: Sequence[Case]) -> list[str]:
     where = defaultdict(set)
     for case in cases:
         for sentence in re.split(r"[，。；！？…\n]", told(case.complete) + "\n" + told(case.underspecified)):
-            if len(letters(sentence)) >= 15:
-                where[letters(sentence)].add(case.number)
+            plain = letters(sentence)
+            if len(plain) >= 15:
+                where[plain].add(case.number)
     return [sentence for sentence, numbers in where.items() if len(numbers) > 3]
 
 
@@ -256,25 +257,14 @@ def _counts(cases: Sequence[Case]) -> list[str]:
 
 def blind_table(cases: Sequence[Case], readings: dict[str, tuple[Reading, Reading]]) -> list[str]:
     """Markdown table: what blind readers made of the cases, by cause and in all."""
-    head = [
-        "cause",
-        "cases",
-        "complete: claims as filed",
-        "QWK",
-        "false alarms",
-        "underspecified: noticed",
-        "named",
-        "QWK",
-    ]
-    rows = [head]
+    complete = ("complete: claims as filed", "QWK", "false alarms")
+    rows = [["cause", "cases", *complete, "underspecified: noticed", "named", "QWK"]]
     for name in (*CLASS_OF, None):
         found = blind([case for case in cases if name in (case.cause, None)], readings)
         if found.cases:
-            shares = f"{found.decided} / {found.claims}", _figure(found.decided_qwk), str(found.false_alarms)
-            rows.append(
-                [name or "**all**", str(found.cases), *shares, str(found.noticed), str(found.named)]
-                + [_figure(found.guessed_qwk)]
-            )
+            decided = (f"{found.decided} / {found.claims}", _figure(found.decided_qwk), str(found.false_alarms))
+            guessed = (str(found.noticed), str(found.named), _figure(found.guessed_qwk))
+            rows.append([name or "**all**", str(found.cases), *decided, *guessed])
     return _table(rows)
 
 
@@ -312,9 +302,7 @@ def shortcuts(cases: Sequence[Case]) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    option = next(option for option in OPTIONS if option.flag == "--dataset")
-    parser = parser_for("check_dataset.py", "Print what a data file holds and what it gives away.", [option])
-    cases = load_dataset(value_of(option, parse(parser, argv), os.environ)).cases
+    cases = dataset_of("check_dataset.py", "Print what a data file holds and what it gives away.", argv).cases
     readings = load_readings(HERE / "blind_readings.jsonl")
     for lines in (composition(cases), shortcuts(cases), blind_table(cases, readings)):
         print("\n".join(lines), end="\n\n")

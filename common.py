@@ -409,10 +409,14 @@ def describe(dataset: Dataset) -> str:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def dataset_of(prog: str, about: str, argv: Sequence[str] | None) -> Dataset:
+    """The data file for a command that takes no option but `--dataset`."""
     option = next(option for option in OPTIONS if option.flag == "--dataset")
-    parser = parser_for("common.py", "Validate a data file and print what is in it.", [option])
-    print(describe(load_dataset(value_of(option, parse(parser, argv), os.environ))))
+    return load_dataset(value_of(option, parse(parser_for(prog, about, [option]), argv), os.environ))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    print(describe(dataset_of("common.py", "Validate a data file and print what is in it.", argv)))
 
 
 if __name__ == "__main__":

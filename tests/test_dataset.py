@@ -2,28 +2,25 @@
 
 import contextlib
 import io
-import json
 import re
-import shutil
-import tempfile
 import unittest
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from fakes import make_case
+from fakes import Folder, history, make_case
 
-import check_dataset
 from categories import CLASS_OF
 from check_dataset import (
     Reading,
     blind,
+    blind_table,
     claim_giveaway,
     composition,
     giveaway,
     leaks,
     load_readings,
+    main,
     nearest,
     repeated,
     surface_giveaway,
@@ -31,7 +28,7 @@ from check_dataset import (
     unnamed_amounts,
 )
 from common import HERE, load_dataset
-from records import VERDICTS, Case, Message
+from records import VERDICTS, Case
 
 SHIPPED = load_dataset(HERE / "LexPilot_release_multiturn.json").cases
 PER_CAUSE = Counter(case.cause for case in SHIPPED)
@@ -92,9 +89,9 @@ class Shipped(unittest.TestCase):
 
     def test_people_do_not_talk_like_statutes_and_nobody_is_real(self) -> None:
         for case in self.each():
-            for history in (case.complete, case.underspecified):
-                self.assertIsNone(LEGAL_TALK.search(told(history, "user")))
-                self.assertIsNone(PERSONAL.search(told(history)))
+            for version in (case.complete, case.underspecified):
+                self.assertIsNone(LEGAL_TALK.search(told(version, "user")))
+                self.assertIsNone(PERSONAL.search(told(version)))
 
     def test_every_amount_that_is_claimed_is_named_by_the_user_in_both_histories(self) -> None:
         for case in self.each():
@@ -122,7 +119,7 @@ class Shipped(unittest.TestCase):
     def test_the_data_sheet_states_the_figures_of_the_file(self) -> None:
         sheet = (HERE / "DATASHEET.md").read_text(encoding="utf-8")
         readings = load_readings(HERE / "blind_readings.jsonl")
-        for line in composition(SHIPPED) + check_dataset.blind_table(SHIPPED, readings):
+        for line in composition(SHIPPED) + blind_table(SHIPPED, readings):
             self.assertTrue(line in sheet, f"not in DATASHEET.md: {line}")
 
 
@@ -135,30 +132,26 @@ def made(number: str, cause: str = "民间借贷纠纷", **changes: Any) -> Case
         "focal_points": ["钱还过没有"],
         "key_details": ["去年三月十五号在信用社门口还过3200元"],
         "verdicts": {"请求判令被告归还借款1万元": "部分支持"},
-        "complete": [Message(role="user", content="他借了我1万，去年三月十五号在信用社门口还过3200元，能都要回来吗？")],
-        "underspecified": [Message(role="user", content="他借了我1万，去年腊月二十三在集上碰见过两回，能都要回来吗？")],
+        "complete": history("他借了我1万，去年三月十五号在信用社门口还过3200元，能都要回来吗？"),
+        "underspecified": history("他借了我1万，去年腊月二十三在集上碰见过两回，能都要回来吗？"),
     }
     return Case(**{**values, **changes})
 
 
-def says(text: str) -> list[Message]:
-    return [Message(role="user", content=text)]
-
-
-class Checks(unittest.TestCase):
+class Checks(Folder):
     """That each check finds what it is there for, and nothing else."""
 
     def test_a_leak_is_a_run_of_eight_characters_across_punctuation_or_a_figure_by_itself(self) -> None:
         self.assertEqual(leaks(made("1")), [])
-        run = made("1", underspecified=says("他借了我1万，去年三月，十五号在集上见过"))
+        run = made("1", underspecified=history("他借了我1万，去年三月，十五号在集上见过"))
         self.assertEqual(leaks(run), ["去年三月十五号在"])
-        self.assertEqual(leaks(made("1", underspecified=says("他借了我1万，运费3200元"))), ["3200元"])
-        self.assertEqual(leaks(made("1", underspecified=says("他借了我1万，运费13200元"))), [])
+        self.assertEqual(leaks(made("1", underspecified=history("他借了我1万，运费3200元"))), ["3200元"])
+        self.assertEqual(leaks(made("1", underspecified=history("他借了我1万，运费13200元"))), [])
         self.assertEqual(
-            leaks(made("1", key_details=["钱是王五转给他的"], underspecified=says("钱是王五转给他的"))),
+            leaks(made("1", key_details=["钱是王五转给他的"], underspecified=history("钱是王五转给他的"))),
             ["钱是王五转给他的"],
         )
-        in_claim = made("1", verdicts={"请求判令被告归还3200元": "驳回"}, underspecified=says("叫他还3200元"))
+        in_claim = made("1", verdicts={"请求判令被告归还3200元": "驳回"}, underspecified=history("叫他还3200元"))
         self.assertEqual(leaks(in_claim), [])
 
     def test_a_date_leaks_as_a_whole_and_not_by_its_year_or_month(self) -> None:
@@ -173,23 +166,30 @@ class Checks(unittest.TestCase):
             ("住了3个月", "3月", []),
         ):
             with self.subTest(detail=detail, told=told_date):
-                found = leaks(made("1", key_details=[detail], underspecified=says(told_date)))
+                found = leaks(made("1", key_details=[detail], underspecified=history(told_date)))
                 self.assertEqual([leak for leak in found if "-" in leak], leaked)
 
     def test_an_amount_may_be_written_in_full_or_in_ten_thousands_but_must_stand_in_both(self) -> None:
         for way in ("1万", "10000", "1万元"):
-            self.assertEqual(unnamed_amounts(made("1", complete=says(way), underspecified=says("还我" + way))), [])
+            self.assertEqual(
+                unnamed_amounts(made("1", complete=history(way), underspecified=history("还我" + way))), []
+            )
         for way in ("11万", "1000", "100000", "0.1万", "1.1万"):
-            self.assertEqual(unnamed_amounts(made("1", complete=says("1万"), underspecified=says(way))), ["1万"])
+            self.assertEqual(unnamed_amounts(made("1", complete=history("1万"), underspecified=history(way))), ["1万"])
 
     def test_likeness_is_shared_five_grams_over_all_five_grams(self) -> None:
         # 甲乙丙丁戊己 has 2 five-grams, 甲乙丙丁戊庚 as well; 1 is shared of 3
-        one, other = made("1", underspecified=says("甲乙丙丁戊己")), made("2", underspecified=says("甲乙，丙丁戊庚"))
+        one, other = (
+            made("1", underspecified=history("甲乙丙丁戊己")),
+            made("2", underspecified=history("甲乙，丙丁戊庚")),
+        )
         self.assertEqual(nearest([one, other]), (1 / 3, "1", "2"))
 
     def test_a_sentence_in_four_cases_is_a_repetition_and_in_three_is_none(self) -> None:
         sentence = "这件事情我已经跟家里人商量过很多回了"
-        four = [made(str(n), complete=says("在吗"), underspecified=says(f"甲{n}。{sentence}！")) for n in range(4)]
+        four = [
+            made(str(n), complete=history("在吗"), underspecified=history(f"甲{n}。{sentence}！")) for n in range(4)
+        ]
         three_in_both = [case._replace(complete=case.underspecified) for case in four[:3]]
         self.assertEqual((repeated(three_in_both), repeated(four)), ([], [sentence]))
 
@@ -199,8 +199,8 @@ class Checks(unittest.TestCase):
             made(
                 f"{cause}{n}",
                 cause,
-                complete=says(f"第{n}个人说合同写明" + "了" * 40),
-                underspecified=says(f"第{n}个人说邻居来过"),
+                complete=history(f"第{n}个人说合同写明" + "了" * 40),
+                underspecified=history(f"第{n}个人说邻居来过"),
                 verdicts={
                     f"请求判令停止侵害{n}": "支持",
                     f"请求判令支付慰问金{n}": "驳回",
@@ -216,7 +216,9 @@ class Checks(unittest.TestCase):
         causes = [*CLASS_OF][:6]
         text = ("甲乙丙丁", "戊己庚辛", "壬癸子丑", "寅卯辰巳")
         same = [
-            made(f"{c}{n}", c, complete=says(text[n]), underspecified=says(text[n])) for c in causes for n in range(4)
+            made(f"{c}{n}", c, complete=history(text[n]), underspecified=history(text[n]))
+            for c in causes
+            for n in range(4)
         ]
         self.assertEqual((giveaway(same), surface_giveaway(same)), (0.5, 0.5))
 
@@ -243,13 +245,9 @@ class Checks(unittest.TestCase):
         verdicts = ("支持", "部分支持", "驳回", "支持", "部分支持", "驳回")
         for case, verdict in zip(cases, verdicts, strict=True):
             case["result_dict"] = {"请求判令被告归还借款1万元": verdict}
-        folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, folder)
-        file = Path(folder) / "other.json"
-        file.write_text(json.dumps(cases), encoding="utf-8")
         stream = io.StringIO()
         with contextlib.redirect_stdout(stream):
-            check_dataset.main(["--dataset", str(file)])
+            main(["--dataset", str(self.write_cases(cases))])
         self.assertIn("| **all** | 6 | 6 | 2 (33%) | 2 (33%) | 2 (33%) | 0 / 0 / 0 | 6 / 0 / 0 |", stream.getvalue())
 
 
