@@ -1,9 +1,9 @@
 """What the data file gives away: shortcuts, leaks and repetition, and what blind readers made of its cases.
 
 Reads: the data file and `blind_readings.jsonl` beside this module; makes no request and writes nothing. Prints the figures
-that stand in DATASHEET.md, which says what each is for and where its bound lies. All figures are fractions or counts.
-A shortcut is whatever tells a label without reading the consultation; a classifier looks for it, always on causes that it
-was not fitted on.
+that stand in DATASHEET.md, which says what each is for and where its bound lies. All figures are fractions or counts; what
+a small file leaves undefined is said to be so. A shortcut is whatever tells a label without reading the consultation; a
+classifier looks for it, always on causes that it was not fitted on. A blind reading counts only for the text that was read.
 
     python check_dataset.py [--dataset FILE]
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from categories import CLASS_OF, CLASSES
+from checkpoints import fingerprint
 from common import HERE, dataset_of
 from errors import command
 from records import VERDICTS, Case, History
@@ -62,15 +63,18 @@ def stands_in(figure: str, text: str) -> bool:
 # Shortcuts: scikit-learn's logistic regression with its own penalty, labels weighted alike, 12 folds of whole causes
 
 
-def giveaway(cases: Sequence[Case]) -> float:
-    """AUC, 0 to 1, at which the character 2- to 4-grams of a history tell complete from underspecified; chance is 0.5."""
+def giveaway(cases: Sequence[Case]) -> float | None:
+    """AUC, 0 to 1, at which the character 2- to 4-grams of a history tell complete from underspecified; chance is 0.5.
+
+    None where there is but one cause, so that none is left to fit on.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     grams = TfidfVectorizer(analyzer="char", ngram_range=(2, 4), sublinear_tf=True, min_df=2)
     return _auc(cases, grams.fit_transform(map(told, _both(cases))))
 
 
-def surface_giveaway(cases: Sequence[Case]) -> float:
+def surface_giveaway(cases: Sequence[Case]) -> float | None:
     """As `giveaway`, from length, digits, numbers, punctuation and question marks alone."""
     from sklearn.preprocessing import StandardScaler
 
@@ -85,17 +89,20 @@ def _both(cases: Sequence[Case]) -> Iterator[History]:
         yield case.underspecified
 
 
-def _auc(cases: Sequence[Case], features: Any) -> float:
+def _auc(cases: Sequence[Case], features: Any) -> float | None:
     from sklearn.metrics import roc_auc_score
 
     is_underspecified = [0, 1] * len(cases)
     causes = [case.cause for case in cases for _ in range(2)]
     scores = _held_out(features, is_underspecified, causes, "decision_function")
-    return float(roc_auc_score(is_underspecified, scores))
+    return None if scores is None else float(roc_auc_score(is_underspecified, scores))
 
 
-def claim_giveaway(cases: Sequence[Case]) -> float:
-    """Macro-F1, 0 to 1, at which the words of a claim alone (character 1- to 4-grams) tell its verdict."""
+def claim_giveaway(cases: Sequence[Case]) -> float | None:
+    """Macro-F1, 0 to 1, at which the words of a claim alone (character 1- to 4-grams) tell its verdict.
+
+    None where some fold leaves a single cause or a single verdict to fit on.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.metrics import f1_score
 
@@ -103,17 +110,25 @@ def claim_giveaway(cases: Sequence[Case]) -> float:
         *((claim, verdict, case.cause) for case in cases for claim, verdict in case.verdicts.items()), strict=True
     )
     grams = TfidfVectorizer(analyzer="char", ngram_range=(1, 4), sublinear_tf=True).fit_transform(claims)
-    return float(f1_score(verdicts, _held_out(grams, verdicts, causes, "predict"), average="macro"))
+    predicted = _held_out(grams, verdicts, causes, "predict")
+    return None if predicted is None else float(f1_score(verdicts, predicted, average="macro"))
 
 
 def _held_out(features: Any, labels: Sequence[Any], causes: Sequence[str], method: str) -> Any:
-    """What a logistic regression says of each row that was fitted on other causes; features know texts, not labels."""
+    """What a logistic regression says of each row that was fitted on other causes; features know texts, not labels.
+
+    None where that cannot be: one cause, or one label among those to fit on.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
 
+    if len(set(causes)) < 2:
+        return None
+    folds = list(GroupKFold(min(12, len(set(causes)))).split(features, groups=causes))
+    if any(len({labels[row] for row in fitted}) < 2 for fitted, _ in folds):
+        return None
     model = LogisticRegression(max_iter=5000, class_weight="balanced")
-    folds = GroupKFold(min(12, len(set(causes))))
-    return cross_val_predict(model, features, labels, groups=causes, cv=folds, method=method)
+    return cross_val_predict(model, features, labels, cv=folds, method=method)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -148,13 +163,17 @@ def unnamed_amounts(case: Case) -> list[str]:
     ]
 
 
-def nearest(cases: Sequence[Case]) -> tuple[float, str, str]:
-    """The two cases whose underspecified histories are most alike: Jaccard index of their 5-grams, 0 to 1, and numbers."""
+def nearest(cases: Sequence[Case]) -> tuple[float, str, str] | None:
+    """The two cases whose underspecified histories are most alike: Jaccard index of their 5-grams, 0 to 1, and numbers.
+
+    Histories of less than 5 characters have no 5-grams and are left out; None where no two are left.
+    """
     grams = {}
     for case in cases:
         plain = letters(told(case.underspecified))
         grams[case.number] = {plain[at : at + 5] for at in range(len(plain) - 4)}
-    return max((len(grams[a] & grams[b]) / len(grams[a] | grams[b]), a, b) for a, b in itertools.combinations(grams, 2))
+    pairs = itertools.combinations([number for number, found in grams.items() if found], 2)
+    return max(((len(grams[a] & grams[b]) / len(grams[a] | grams[b]), a, b) for a, b in pairs), default=None)
 
 
 def repeated(cases: Sequence[Case]) -> list[str]:
@@ -181,10 +200,23 @@ class Reading(NamedTuple):
     verdicts: list[str]  # for each claim, in order; seen only after `missing` was answered
 
 
-def load_readings(path: Path) -> dict[str, tuple[Reading, Reading]]:
-    """Case number -> readings of the complete and of the underspecified history, by two different readers."""
+def text_sha256(case: Case) -> str:
+    """Hash of all that blind readers see of a case: both histories and the claims in their order."""
+    return fingerprint([case.complete, case.underspecified, [*case.verdicts]])
+
+
+def load_readings(path: Path, cases: Sequence[Case]) -> dict[str, tuple[Reading, Reading]]:
+    """Case number -> readings of the complete and of the underspecified history, by two different readers.
+
+    Of the given cases only, and only of those that still have the text that was read.
+    """
+    texts = {case.number: text_sha256(case) for case in cases}
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-    return {line["case_number"]: (Reading(**line["complete"]), Reading(**line["underspecified"])) for line in lines}
+    return {
+        line["case_number"]: (Reading(**line["complete"]), Reading(**line["underspecified"]))
+        for line in lines
+        if line["text_sha256"] == texts.get(line["case_number"])
+    }
 
 
 class Blind(NamedTuple):
@@ -256,7 +288,7 @@ def _counts(cases: Sequence[Case]) -> list[str]:
 
 
 def blind_table(cases: Sequence[Case], readings: dict[str, tuple[Reading, Reading]]) -> list[str]:
-    """Markdown table: what blind readers made of the cases, by cause and in all."""
+    """Markdown table: what blind readers made of the cases, by cause and in all; a sentence where none was read."""
     complete = ("complete: claims as filed", "QWK", "false alarms")
     rows = [["cause", "cases", *complete, "underspecified: noticed", "named", "QWK"]]
     for name in (*CLASS_OF, None):
@@ -265,7 +297,7 @@ def blind_table(cases: Sequence[Case], readings: dict[str, tuple[Reading, Readin
             decided = (f"{found.decided} / {found.claims}", _figure(found.decided_qwk), str(found.false_alarms))
             guessed = (str(found.noticed), str(found.named), _figure(found.guessed_qwk))
             rows.append([name or "**all**", str(found.cases), *decided, *guessed])
-    return _table(rows)
+    return _table(rows) if len(rows) > 1 else ["No case of this file was read blind as it stands."]
 
 
 def _figure(value: float | None) -> str:
@@ -281,17 +313,17 @@ def shortcuts(cases: Sequence[Case]) -> list[str]:
     """Markdown table: each way to a label that does not lead through the consultation, and how far it leads."""
     verdicts = [list(case.verdicts.values()) for case in cases]
     longer = sum(len(told(case.complete)) > len(told(case.underspecified)) for case in cases)
-    alike, one, other = nearest(cases)
+    alike = nearest(cases)
     rows = [
         ["what", "figure"],
-        ["complete or underspecified, from character 2-4-grams: AUC", f"{giveaway(cases):.2f}"],
-        ["the same from length, digits, punctuation, question marks: AUC", f"{surface_giveaway(cases):.2f}"],
-        ["verdict from the words of the claim alone: macro-F1", f"{claim_giveaway(cases):.2f}"],
+        ["complete or underspecified, from character 2-4-grams: AUC", _figure(giveaway(cases))],
+        ["the same from length, digits, punctuation, question marks: AUC", _figure(surface_giveaway(cases))],
+        ["verdict from the words of the claim alone: macro-F1", _figure(claim_giveaway(cases))],
         ["pairs in which the complete history is the longer one", f"{longer / len(cases):.0%}"],
         ["cases whose claims all have one verdict", f"{sum(len(set(v)) == 1 for v in verdicts) / len(cases):.0%}"],
         ["runs of 8 characters or figures of a key detail in the open", str(sum(len(leaks(case)) for case in cases))],
         ["amounts of claims not named in both histories", str(sum(len(unnamed_amounts(case)) for case in cases))],
-        ["largest overlap of 5-grams between two cases", f"{alike:.1%} ({one}, {other})"],
+        ["largest overlap of 5-grams between two cases", "{:.1%} ({}, {})".format(*alike) if alike else "undefined"],
         ["sentences of 15 characters in more than three cases", str(len(repeated(cases)))],
     ]
     for place, name in enumerate(("first", "second", "third")):
@@ -303,7 +335,7 @@ def shortcuts(cases: Sequence[Case]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     cases = dataset_of("check_dataset.py", "Print what a data file holds and what it gives away.", argv).cases
-    readings = load_readings(HERE / "blind_readings.jsonl")
+    readings = load_readings(HERE / "blind_readings.jsonl", cases)
     for lines in (composition(cases), shortcuts(cases), blind_table(cases, readings)):
         print("\n".join(lines), end="\n\n")
 

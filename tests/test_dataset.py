@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import unittest
 from collections import Counter
@@ -24,6 +25,7 @@ from check_dataset import (
     nearest,
     repeated,
     surface_giveaway,
+    text_sha256,
     told,
     unnamed_amounts,
 )
@@ -77,9 +79,9 @@ class Shipped(unittest.TestCase):
         self.between(0.15, sum(len(set(given)) == 1 for given in verdicts) / len(verdicts), 0.25)
 
     def test_no_shortcut_leads_to_a_label(self) -> None:
-        self.assertLessEqual(giveaway(CASES), 0.65)
-        self.assertLessEqual(surface_giveaway(CASES), 0.55)
-        self.assertLessEqual(claim_giveaway(CASES), 0.50)
+        for found, bound in ((giveaway(CASES), 0.65), (surface_giveaway(CASES), 0.55), (claim_giveaway(CASES), 0.50)):
+            assert found is not None
+            self.assertLessEqual(found, bound)
         longer = sum(len(told(case.complete)) > len(told(case.underspecified)) for case in CASES)
         self.between(0.35, longer / len(CASES), 0.65)
 
@@ -102,11 +104,13 @@ class Shipped(unittest.TestCase):
             self.assertEqual(leaks(case), [])
 
     def test_no_two_cases_are_written_alike(self) -> None:
-        self.assertLessEqual(nearest(CASES)[0], 0.30)
+        alike = nearest(CASES)
+        assert alike is not None
+        self.assertLessEqual(alike[0], 0.30)
         self.assertEqual(repeated(CASES), [])
 
     def test_blind_readers_decide_the_complete_histories_and_cannot_guess_the_others(self) -> None:
-        readings = load_readings(HERE / "blind_readings.jsonl")
+        readings = load_readings(HERE / "blind_readings.jsonl", CASES)
         self.assertEqual([*readings], [case.number for case in CASES])
         found = blind(CASES, readings)
         self.assertGreaterEqual(found.decided / found.claims, 0.92)
@@ -118,7 +122,7 @@ class Shipped(unittest.TestCase):
 
     def test_the_data_sheet_states_the_figures_of_the_file(self) -> None:
         sheet = (HERE / "DATASHEET.md").read_text(encoding="utf-8")
-        readings = load_readings(HERE / "blind_readings.jsonl")
+        readings = load_readings(HERE / "blind_readings.jsonl", SHIPPED)
         for line in composition(SHIPPED) + blind_table(SHIPPED, readings):
             self.assertTrue(line in sheet, f"not in DATASHEET.md: {line}")
 
@@ -239,16 +243,50 @@ class Checks(Folder):
         # underspecified: observed 4 + 4 + 0; both margins 1 1 1: expected (2 * 4 + 4 * 1) / 3 = 4
         self.assertEqual(blind(cases, readings), (2, 3, 2, 2 / 3, 2, 1, 1, 1 - 8 / 4))
 
-    def test_the_command_prints_its_tables_for_any_data_file(self) -> None:
-        causes = [*CLASS_OF][:2]
-        cases = [make_case(f"{cause}{n}", cause_of_action=cause) for cause in causes for n in range(3)]
-        verdicts = ("支持", "部分支持", "驳回", "支持", "部分支持", "驳回")
-        for case, verdict in zip(cases, verdicts, strict=True):
-            case["result_dict"] = {"请求判令被告归还借款1万元": verdict}
-        stream = io.StringIO()
-        with contextlib.redirect_stdout(stream):
-            main(["--dataset", str(self.write_cases(cases))])
-        self.assertIn("| **all** | 6 | 6 | 2 (33%) | 2 (33%) | 2 (33%) | 0 / 0 / 0 | 6 / 0 / 0 |", stream.getvalue())
+    def test_a_reading_counts_only_for_the_text_that_was_read(self) -> None:
+        read = made("1")
+        blank = {"missing": False, "fact": "", "right": False, "verdicts": ["支持"]}
+        line = {"case_number": "1", "text_sha256": text_sha256(read), "complete": blank, "underspecified": blank}
+        path = self.root / "blind_readings.jsonl"
+        path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+        same_text = made("1", verdicts={"请求判令被告归还借款1万元": "驳回"}, key_details=["没还过"])
+        for case in (read, same_text):
+            self.assertEqual([*load_readings(path, [case])], ["1"])
+        for case in (
+            made("2"),
+            made("1", complete=history("他借了我2万，能要回来吗？")),
+            made("1", underspecified=history("他借了我2万，能要回来吗？")),
+            made("1", verdicts={"请求判令被告归还借款2万元": "部分支持"}),
+        ):
+            self.assertEqual(load_readings(path, [case]), {})
+
+    def test_the_command_prints_its_tables_for_any_data_file_and_says_what_is_undefined(self) -> None:
+        one, other = [*CLASS_OF][:2]
+        n_grams = "| complete or underspecified, from character 2-4-grams: AUC | {} |"
+        claims = "| verdict from the words of the claim alone: macro-F1 | {} |"
+        overlap = "| largest overlap of 5-grams between two cases | {} |"
+        undefined = "undefined"
+        mixed = ("支持", "部分支持", "驳回")
+        for causes, verdicts, lines in (
+            # made cases tell the two histories apart by the same words throughout; their claims are alike, so that one
+            # verdict is predicted of all: F1 of 2 * 2 / (6 + 2) for it and 0 for the other two, 1 / 6 in the mean
+            ((one, one, one, other, other, other), mixed * 2, (n_grams.format("1.00"), claims.format("0.17"))),
+            ((one, one, one), mixed, (n_grams.format(undefined), claims.format(undefined))),
+            ((one, one, other), ("支持",) * 3, (claims.format(undefined),)),
+            ((one, one, other, other), ("支持", "支持", "驳回", "驳回"), (claims.format(undefined),)),
+            ((one,), ("支持",), (n_grams.format(undefined), overlap.format(undefined))),
+        ):
+            with self.subTest(causes=causes, verdicts=verdicts):
+                cases = [make_case(str(n), cause_of_action=cause) for n, cause in enumerate(causes)]
+                for case, verdict in zip(cases, verdicts, strict=True):
+                    case["result_dict"] = {"请求判令被告归还借款1万元": verdict}
+                stream = io.StringIO()
+                with contextlib.redirect_stdout(stream):
+                    main(["--dataset", str(self.write_cases(cases))])
+                count = len(cases)
+                self.assertIn(f"| **all** | {count} | {count} | {verdicts.count('支持')} (", stream.getvalue())
+                for line in (*lines, "No case of this file was read blind as it stands."):
+                    self.assertIn(line, stream.getvalue())
 
 
 if __name__ == "__main__":
