@@ -13,6 +13,7 @@ Hit = Literal["是", "否"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # in ordinal order: 0, 1, 2
 RESPONSE_KINDS: tuple[ResponseKind, ...] = get_args(ResponseKind)
 HITS: tuple[Hit, ...] = get_args(Hit)
+SIMULATED = "simulated/"  # how the names of models begin that are none; see policies.py
 
 
 class Message(TypedDict):

@@ -26,12 +26,14 @@ from common import OPTIONS, load_dataset, parse, parser_for, value_of
 from errors import CheckpointError, SettingsError, command
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
-from records import ARTIFACTS, MANIFEST_PATH, VERDICTS, Case, Hits, Labels, Verdicts
+from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, Hits, Labels, Verdicts
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Metrics over pairs (truth, prediction) of small integers
 
 Pair = tuple[int, int]
+Counts = Sequence[Sequence[int | Fraction]]
+"""A confusion matrix; fractions where counts are expected ones."""
 Figures = dict[str, Fraction | None]
 """Metric -> its exact value, None where it is undefined."""
 
@@ -45,12 +47,12 @@ def confusion(pairs: Sequence[Pair], size: int) -> list[list[int]]:
     return counts
 
 
-def accuracy(counts: Sequence[Sequence[int]]) -> Fraction:
+def accuracy(counts: Counts) -> Fraction:
     """The share on the diagonal, 0 to 1; there must be at least one count."""
-    return Fraction(sum(row[i] for i, row in enumerate(counts)), sum(map(sum, counts)))
+    return Fraction(sum(row[i] for i, row in enumerate(counts)), sum(sum(row) for row in counts))
 
 
-def qwk(counts: Sequence[Sequence[int]]) -> Fraction | None:
+def qwk(counts: Counts) -> Fraction | None:
     """Quadratic weighted kappa of a confusion matrix, -1 to 1; None when undefined.
 
     1 - D_o/D_e with D_o the sum of (i-j)² over the counts and D_e what the margins alone would give. Undefined where D_e
@@ -218,6 +220,7 @@ def group_results(runs: Sequence[Run]) -> dict[str, Any]:
         "model": manifest["models"]["evaluated"],
         "user_model": manifest["models"]["user"],
         "judge_model": manifest["models"]["judge"],
+        "simulated": [role for role, model in manifest["models"].items() if str(model).startswith(SIMULATED)],
         "dataset_sha256": manifest["dataset_sha256"],
         "cases": len(manifest["cases"]),
         "runs": [run.manifest["run_id"] for run in runs],
@@ -268,6 +271,8 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
 def group_text(results: Mapping[str, Any], differing: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     """One group's lines; `differing` has each setting in which it differs from the first group, and both values."""
     settings, endpoints = results["settings"], results["settings"]["endpoints"]
+    if results["simulated"]:
+        yield f"SIMULATED        {', '.join(results['simulated'])}: these figures measure no model; see simulate.py"
     yield f"Evaluated model  {results['model']}  ({endpoints['evaluated']})"
     yield f"User Model       {results['user_model']}  ({endpoints['user']})"
     yield f"Judge            {results['judge_model']}  ({endpoints['judge']})"

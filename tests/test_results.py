@@ -144,7 +144,7 @@ class FromFiles(Folder):
         (group,) = self.groups()
         self.assertEqual(
             list(group),
-            ["model", "user_model", "judge_model", "dataset_sha256", "cases", "runs", "settings", "tasks"],
+            ["model", "user_model", "judge_model", "simulated", "dataset_sha256", "cases", "runs", "settings", "tasks"],
         )
         self.assertEqual((group["model"], group["cases"], group["runs"]), ("m", 3, ["run1"]))
         metrics = {name: list(task["overall"]) for name, task in group["tasks"].items()}
@@ -161,6 +161,17 @@ class FromFiles(Folder):
         )
         claims = {"overall": 4, "by_class": dict(zip(classes, (2, 2), strict=True))}
         self.assertEqual(group["tasks"]["LJP_gold"]["n"], claims)
+
+    def test_a_run_with_a_simulated_model_in_any_role_is_marked(self) -> None:
+        self.play_gold("run1", "支持", "驳回", "部分支持", "驳回")
+        (group,) = self.groups()
+        self.assertEqual(group["simulated"], [])
+        self.assertNotIn("SIMULATED", self.show())
+        replies = [verdicts("支持", "驳回"), verdicts("驳回"), verdicts("驳回")]
+        names = ["--run-id", "run2", "--user-model", "simulated/user", "--judge-model", "simulated/judge"]
+        self.play("eval_LJP_gold.py", *names, evaluated=["判"] * 3, judge=replies)
+        self.assertEqual([group["simulated"] for group in self.groups()], [[], ["user", "judge"]])
+        self.assertEqual(self.show().count("SIMULATED        user, judge: "), 1)
 
     def test_figures_are_computed_in_each_run_and_class_before_they_are_averaged(self) -> None:
         self.play_gold("run1", "支持", "驳回", "部分支持", "驳回")
