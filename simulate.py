@@ -14,6 +14,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -270,6 +271,9 @@ def word(value: str) -> str:
 
 def serve(cases: Cases, given: argparse.Namespace) -> None:
     """Serve until Ctrl-C, with what to set in another terminal."""
+    stopped = threading.Event()
+    for ending in (signal.SIGINT, signal.SIGTERM):  # a shell starts what is behind an & with SIGINT ignored
+        signal.signal(ending, lambda *_: stopped.set())
     with serving(cases, given.port) as url:
         settings = variables(given.policy, url, given.seed)
         print("Bash:", *(f'export {name}="{value}"' for name, value in settings.items()), sep="\n")
@@ -277,9 +281,8 @@ def serve(cases: Cases, given: argparse.Namespace) -> None:
         if any(name.lower().endswith("_proxy") for name in os.environ):
             print('\nA proxy is set: take this address out of it with NO_PROXY="127.0.0.1".')
         print(f"\nServing {', '.join(MODELS)} until Ctrl-C.", flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                time.sleep(1.0)
+        while not stopped.wait(1.0):  # with a limit, since Windows shows no Ctrl-C to a wait without one
+            pass
 
 
 def main(argv: Sequence[str] | None = None) -> None:
