@@ -132,6 +132,7 @@ EXHAUSTED = {
     *("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "billing_not_active"),
     *("insufficient_balance", "insufficient_user_quota", "arrearage", "1113"),
 }
+TOO_LONG = {"context_length_exceeded", "exceed_context_size_error"}
 FILTERED = {"content_filter", "content_policy_violation", "data_inspection_failed", "datainspectionfailed", "1301"}
 
 
@@ -346,6 +347,11 @@ class ChatModel:
         )
         if fault.marks & EXHAUSTED:
             return "Top up the account"
+        if fault.marks & TOO_LONG:
+            return (
+                "Give the model a longer context (a local server may divide its own among its slots); a smaller --max-tokens, "
+                "with a new --run-id, helps where the limit of the reply counts as well"
+            )
         if fault.marks & FILTERED:
             return "Its provider refuses this text: give this role another provider, with a new --run-id"
         if fault.status and fault.status < 400:

@@ -217,7 +217,7 @@ POLICIES: dict[str, Policy] = {
     "majority": Policy("never asks, gives the file's commonest verdict", lambda s, d: False, _nothing, _commonest),
     "oracle": Policy("asks for what is missing and decides as the file does", lambda s, d: not s.known, _open, _truth),
     "careless": Policy(
-        f"does as the oracle in {float(CARE):.0%} of its decisions, at random else",
+        f"decides as the oracle {float(CARE):.0%} of the time; else the other act, a vague question, any verdict",
         _careless_ask,
         _careless_points,
         _careless_verdict,

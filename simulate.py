@@ -223,6 +223,9 @@ def run_script(script: str, options: Sequence[str], env: Mapping[str, str]) -> N
             process.wait()
             raise
     if status:
+        notice(
+            f"{script} ended with status {status}; to begin anew, delete the output root or take another --output-root"
+        )
         sys.exit(status)
 
 
@@ -264,8 +267,10 @@ def count(value: str) -> int:
 
 
 def word(value: str) -> str:
-    if not re.fullmatch("[!-~]+", value):
-        raise argparse.ArgumentTypeError("must be letters, digits or marks of ASCII: it becomes a part of the API key")
+    if not re.fullmatch("[A-Za-z0-9]{1,20}", value):
+        raise argparse.ArgumentTypeError(
+            "must be up to 20 ASCII letters or digits: it becomes a part of key and run id"
+        )
     return value
 
 
@@ -292,21 +297,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.serve:
         serve(cases, given)
         return
-    runs = [f"run{number}" for number in range(1, given.runs + 1)]
+    # What decides the answers and is in no manifest stands in the run id: a seed's records are not taken for another's.
+    seeded = "" if given.seed == "0" else f"-seed-{given.seed}"
+    limited = "" if given.limit is None else f"-first-{given.limit}"
+    runs = {f"run{number}{seeded}{limited}": f"{given.seed}-run{number}" for number in range(1, given.runs + 1)}
     places = ["--dataset", str(given.dataset), "--output-root", str(given.output_root)]
     limit = [] if given.limit is None else ["--limit", str(given.limit)]
     with serving(cases, given.port) as url:
-        for run in runs:
-            env = {**surroundings(os.environ), **variables(given.policy, url, f"{given.seed}-{run}")}
+        for run, key in runs.items():
+            env = {**surroundings(os.environ), **variables(given.policy, url, key)}
             for script in STAGES:
                 notice(f"{run}: {script}")
                 run_script(script, [*places, *limit, "--run-id", run, "--parallel", str(given.parallel)], env)
     model = SIMULATED + given.policy
-    run_script("show_results.py", [*places, "--model", model], surroundings(os.environ))
+    which = ["--run-id", *runs] if len(runs) == 1 else []  # of several, the table is their mean and SD
+    run_script("show_results.py", [*places, "--model", model, *which], surroundings(os.environ))
     if given.policy == "careless":
         by_number = {case.number: case for case in dataset.cases}
         made = [run for name in runs for run in find_runs(given.output_root, by_number, model, name)]
-        print("", *comparison(group_results(made)["tasks"], runs, chosen, cases.commonest), sep="\n")
+        print("", *comparison(group_results(made)["tasks"], [*runs], chosen, cases.commonest), sep="\n")
     print(f"\nAll records lie below {given.output_root.resolve()}.")
 
 

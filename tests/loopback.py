@@ -27,6 +27,7 @@ class Loopback:
 
     def __init__(self, test: unittest.TestCase, before: Callable[[int, RoleName], tuple[int, bytes] | None]) -> None:
         self.asked: list[tuple[RoleName, str]] = []
+        self.requests: list[dict[str, Any]] = []
         self.lock = threading.Lock()
         loopback = self
 
@@ -38,6 +39,7 @@ class Loopback:
                 role, prompt = ROLES[request["model"]], request["messages"][0]["content"]
                 with loopback.lock:
                     loopback.asked.append((role, prompt))
+                    loopback.requests.append(request)
                     count = len(loopback.asked)
                 status, raw = before(count, role) or (200, body(str(sensible(role, prompt))))
                 self.send_response(status)
@@ -89,7 +91,7 @@ def begin(
     )
 
 
-def finish(process: "subprocess.Popen[bytes]") -> tuple[int, bytes, bytes]:
+def finish(process: "subprocess.Popen[bytes]", timeout: float = 120) -> tuple[int, bytes, bytes]:
     """Exit status, stdout and stderr of a command."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err

@@ -49,6 +49,10 @@ EVALUATED = "evaluated model 'm' at https://api.example.com/v1"
 
 RESUME = "When that is mended, the same command resumes; other models, temperatures or token limits need a new --run-id"
 MOVED = "Set the base URL to the address that it redirects to"
+TOO_LONG = (
+    "Give the model a longer context (a local server may divide its own among its slots); a smaller --max-tokens, "
+    "with a new --run-id, helps where the limit of the reply counts as well"
+)
 REFUSED = "Its provider refuses this text: give this role another provider, with a new --run-id"
 PARAMETER = (
     "If that is about the temperature, change --temperature; about length or tokens, --max-tokens (with a new --run-id)"
@@ -72,7 +76,8 @@ def failure(who: object, tries: int, words: str) -> str:
     """The whole message of a call that failed for good."""
     status, marks = int(words[5:8]) if words.startswith("HTTP ") else 0, set(words.partition(": ")[0].lower().split())
     advice = ADVICE.get(status, MOVED if 300 <= status < 400 else RESUME)
-    advice = ADVICE[402] if marks & EXHAUSTED else REFUSED if marks & FILTERED else advice
+    too_long = marks & {"context_length_exceeded", "exceed_context_size_error"}
+    advice = ADVICE[402] if marks & EXHAUSTED else TOO_LONG if too_long else REFUSED if marks & FILTERED else advice
     return f"{who}, {tries} {'try' if tries == 1 else 'tries'}: {words}. {advice}"
 
 

@@ -325,7 +325,7 @@ class Settings(unittest.TestCase):
         )
 
     def test_wrong_options_end_with_2(self) -> None:
-        for options in (["--runs", "0"], ["--policy", "best"], ["--seed", "a b"], ["--seed", "字"], ["--port", "x"]):
+        for options in (["--runs", "0"], ["--policy", "best"], ["--seed", "a-b"], ["--seed", "字"], ["--port", "x"]):
             with self.subTest(options=options), contextlib.redirect_stderr(io.StringIO()):
                 with self.assertRaises(SystemExit) as ended:
                     simulate.main(options)
@@ -356,11 +356,11 @@ class Command(Folder):
         status, out, err = self.simulate("--runs", "2", "--limit", "2", env=blocked)
         self.assertEqual(status, 0, err)
         self.assertIn("SIMULATED        evaluated, user, judge", out)
-        self.assertIn("Runs             2: run1, run2", out)
+        self.assertIn("Runs             2: run1-first-2, run2-first-2", out)
         for line in ("LCA macro_f1", "DCG success_rate", "LJP_interaction accuracy", str(self.root / "out")):
             self.assertIn(line, out)
         for name in ("a1", "lca", "interaction", "force_ask", "dcg", "ljp_direct", "ljp_gold", "ljp_interaction"):
-            self.assertEqual(len(self.records(name, "run2")), 2)
+            self.assertEqual(len(self.records(name, "run2-first-2")), 2)
         before = self.snapshot()
         status, out, err = self.simulate("--limit", "2")
         self.assertEqual((status, self.snapshot()), (0, before), err)
@@ -370,6 +370,7 @@ class Command(Folder):
         (self.root / "out").write_text("no folder")
         status, out, err = self.simulate("--policy", "oracle")
         self.assertEqual((status, out, err.count("error:")), (1, "", 1))
+        self.assertIn("LexAwN_gen.py ended with status 1; to begin anew, delete the output root", err)
 
     @unittest.skipIf(os.name == "nt", "sends SIGINT")
     def test_the_provider_alone_says_what_to_set_and_serves_until_ctrl_c(self) -> None:
