@@ -36,7 +36,6 @@ GGUF = Path(os.environ.get("LEXPILOT_IT_GGUF", ""))
 LONGEST_REPLY = 400  # characters
 STAGES = ("LexAwN_gen.py", "eval_DCG.py", "eval_LJP.py")
 SEALS = ("input_sha256", "record_sha256")  # they name the run
-python = Path()  # of the server's environment
 
 
 def setUpModule() -> None:
@@ -46,17 +45,21 @@ def setUpModule() -> None:
     scratch = tempfile.TemporaryDirectory(prefix="lexpilot server ")
     unittest.addModuleCleanup(scratch.cleanup)
     subprocess.run([sys.executable, "-m", "venv", scratch.name], check=True)
-    globals()["python"] = Path(scratch.name) / ("Scripts" if os.name == "nt" else "bin") / "python"
+    python = Path(scratch.name) / ("Scripts" if os.name == "nt" else "bin") / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE], check=True)
+    Server.python = python
 
 
 class Server:
-    """llama.cpp's server in a process of its own; `port` is known before the model is loaded."""
+    """llama.cpp's server in a process of its own; its address is known before the model is loaded."""
+
+    python: Path
+    """Of the environment that it is installed into."""
 
     def __init__(self, test: unittest.TestCase, context: int = 8192, *key: str) -> None:
         script = str(HERE / "tests" / "real_server.py")
         self.process = subprocess.Popen(
-            [python, script, str(GGUF), str(context), *key],
+            [self.python, script, str(GGUF), str(context), *key],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -191,14 +194,17 @@ class Stages(Folder):
         status, _, err = finish(begin(script, *places, *more, *options, env=surroundings(url)), timeout=3600)
         return status, err.decode()
 
+    def run_all_stages(self, forward: Forward, run: str) -> None:
+        for script in STAGES:
+            status, err = self.run_stage(script, forward.url, "--run-id", run)
+            self.assertEqual(status, 0, err)
+        self.check_calls(Counter(role for role, _ in forward.asked), run)
+
     def test_two_cases_pass_through_all_stages_twice_with_the_same_records(self) -> None:
         forward = Forward(self, Server(self).loaded())
-        for run in ("run1", "run2"):
-            for script in STAGES:
-                status, err = self.run_stage(script, forward.url, "--run-id", run)
-                self.assertEqual(status, 0, err)
-            self.check_calls(Counter(role for role, _ in forward.asked), run)
-            forward.renew(Server(self).loaded())
+        self.run_all_stages(forward, "run1")
+        forward.renew(Server(self).loaded())
+        self.run_all_stages(forward, "run2")
         for name in ARTIFACTS:
             one, other = (
                 [
