@@ -44,9 +44,22 @@ REASONS: dict[Verdict, str] = {
     "部分支持": "您陈述的事实只够支撑其中一部分",
     "驳回": "您陈述的事实不足以支撑这一项",
 }
-JUDGED_LINE = re.compile(rf"\d+\. “(.*)”，法院会({'|'.join(VERDICTS)})：(?:{'|'.join(REASONS.values())})。")
 TOLD = "您问的这个，情况是这样：{details}。"
 NOTHING_MORE = "经过我前面都讲了，您看具体还要问哪一点？"
+
+
+def slots(template: str) -> re.Pattern[str]:
+    """A pattern that a filled template matches as a whole, with a group for each slot."""
+    parts, seen = [], set[str]()
+    for text, slot, *_ in string.Formatter().parse(template):
+        parts.append(re.escape(text))
+        if slot:
+            parts.append(f"(?P={slot})" if slot in seen else f"(?P<{slot}>.*)")
+            seen.add(slot)
+    return re.compile("".join(parts), re.DOTALL)
+
+
+QUESTION_SLOTS, JUDGMENT_SLOTS, JUDGED_SLOTS = map(slots, (QUESTION, JUDGMENT_TEXT, JUDGED))
 
 
 def asking(points: Sequence[str]) -> str:
@@ -65,33 +78,23 @@ def judging(verdicts: Mapping[str, Verdict]) -> str:
     return JUDGMENT_TEXT.format(lines="\n".join(lines))
 
 
-def slots(template: str) -> re.Pattern[str]:
-    """A pattern that a filled template matches as a whole, with a group for each slot."""
-    parts, seen = [], set[str]()
-    for text, slot, *_ in string.Formatter().parse(template):
-        parts.append(re.escape(text))
-        if slot:
-            parts.append(f"(?P={slot})" if slot in seen else f"(?P<{slot}>.*)")
-            seen.add(slot)
-    return re.compile("".join(parts), re.DOTALL)
-
-
 def unquoted(quotation: str) -> str:
     """The text between the marks of `common.quoted`, each on a line of its own."""
     return quotation.partition("\n")[2].rpartition("\n")[0]
 
 
-def judged_claims(response: str) -> dict[str, str]:
+def judged_claims(response: str) -> dict[str, Verdict]:
     """The verdict of each claim in a simulated judgment; UnknownPromptError for any other text."""
-    found = slots(JUDGMENT_TEXT).fullmatch(response)
-    lines = [JUDGED_LINE.fullmatch(line) for line in found["lines"].split("\n")] if found else []
-    if not lines or not all(lines):
+    found = JUDGMENT_SLOTS.fullmatch(response)
+    lines = [JUDGED_SLOTS.fullmatch(line) for line in found["lines"].split("\n")] if found else []
+    read = {line["claim"]: verdict for line in lines if line for verdict in VERDICTS if verdict == line["verdict"]}
+    if not read or judging(read) != response:
         raise UnknownPromptError("the simulated judge reads only what simulated models wrote")
-    return {line[1]: line[2] for line in lines if line}
+    return read
 
 
 def is_question(response: str) -> bool:
-    return response == ANYTHING_ELSE or slots(QUESTION).fullmatch(response) is not None
+    return response == ANYTHING_ELSE or QUESTION_SLOTS.fullmatch(response) is not None
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import unittest
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,17 @@ class Loopback:
         test.addCleanup(thread.join)
         test.addCleanup(server.server_close)
         test.addCleanup(server.shutdown)
+
+
+def fetch(url: str, content: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+    """Status and body of a request, whatever the status and past any proxy; OSError while nobody listens."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(urllib.request.Request(url, content, headers)) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
 
 
 def surroundings(url: str = "http://127.0.0.1:1/v1", **more: str) -> dict[str, str]:

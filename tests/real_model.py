@@ -16,25 +16,25 @@ import tempfile
 import threading
 import time
 import unittest
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fakes import Folder, history, make_case
-from loopback import HERE, Loopback, begin, finish, surroundings
+from loopback import HERE, Loopback, begin, fetch, finish, surroundings
 
 from adapter import ChatModel, RoleName, make_role, openai_client
 from errors import ProviderError
+from LexAwN_gen import exchange
 from policies import PROMPTS
-from records import ARTIFACTS
+from records import ARTIFACTS, HITS, RESPONSE_KINDS, VERDICTS
+from simulate import STAGES
 
 PACKAGE = "xllamacpp==2026.10.11549"
 GGUF = Path(os.environ.get("LEXPILOT_IT_GGUF", ""))
 LONGEST_REPLY = 400  # characters
-STAGES = ("LexAwN_gen.py", "eval_DCG.py", "eval_LJP.py")
+LABELS = {"kind": RESPONSE_KINDS, "hit": HITS}  # of the judge's tasks that have one
 SEALS = ("input_sha256", "record_sha256")  # they name the run
 
 
@@ -62,7 +62,7 @@ class Server:
             [self.python, script, str(GGUF), str(context), *key],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
+            encoding="utf-8",
         )
         test.addCleanup(self.kill)
         self.address = f"http://127.0.0.1:{self.wait_for('PORT (.*)')}"
@@ -82,13 +82,10 @@ class Server:
     def get(self, path: str) -> tuple[int | None, Any]:
         """Status and JSON of a GET; no status while nobody listens."""
         try:
-            with urllib.request.urlopen(self.address + path) as response:
-                return response.status, json.load(response)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
+            status, raw = fetch(self.address + path)
         except OSError:
             return None, None
+        return status, json.loads(raw)
 
     def kill(self) -> None:
         self.process.kill()
@@ -112,7 +109,7 @@ def guided(request: Mapping[str, Any], asked_before: int) -> dict[str, Any]:
                 "properties": {
                     "claim": {"const": number},
                     "reason": text,
-                    "verdict": {"enum": ["支持", "部分支持", "驳回"]},
+                    "verdict": {"enum": VERDICTS},
                 },
                 "required": ["claim", "reason", "verdict"],
             }
@@ -123,11 +120,10 @@ def guided(request: Mapping[str, Any], asked_before: int) -> dict[str, Any]:
             "properties": {"verdicts": {"type": "array", "prefixItems": entries}},
             "required": ["verdicts"],
         }
-    elif PROMPTS["kind"].fullmatch(prompt) or PROMPTS["hit"].fullmatch(prompt):
-        labels = ["直接判断", "澄清提问"] if PROMPTS["kind"].fullmatch(prompt) else ["是", "否"]
+    elif labels := [labels for kind, labels in LABELS.items() if PROMPTS[kind].fullmatch(prompt)]:
         schema = {
             "type": "object",
-            "properties": {"reason": text, "label": {"enum": labels}},
+            "properties": {"reason": text, "label": {"enum": labels[0]}},
             "required": ["reason", "label"],
         }
     else:
@@ -138,7 +134,7 @@ def guided(request: Mapping[str, Any], asked_before: int) -> dict[str, Any]:
 class Forward(Loopback):
     """Between the stages and the server: counts what is asked, and hands it on; drops the connection when that fails."""
 
-    def __init__(self, test: unittest.TestCase, server: Server, before: Callable[[RoleName], object] = lambda _: None):
+    def __init__(self, test: unittest.TestCase, server: Server, before: Callable[[], object] = lambda: None) -> None:
         self.server = server
         self.at_each = before
         super().__init__(test, self.forward)
@@ -153,16 +149,9 @@ class Forward(Loopback):
     def forward(self, count: int, role: RoleName) -> tuple[int, bytes]:
         prompt = self.asked[count - 1][1]
         request = guided(self.requests[count - 1], sum(earlier == prompt for _, earlier in self.asked[: count - 1]))
-        self.at_each(role)
-        raw = json.dumps(request).encode()
-        headers = {"Content-Type": "application/json"}
-        handed_on = urllib.request.Request(self.server.address + "/v1/chat/completions", raw, headers)
-        try:
-            with urllib.request.urlopen(handed_on) as response:
-                return response.status, response.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read()
+        self.at_each()
+        address, json_type = self.server.address + "/v1/chat/completions", {"Content-Type": "application/json"}
+        return fetch(address, json.dumps(request).encode(), **json_type)
 
 
 class Stages(Folder):
@@ -242,14 +231,14 @@ class Stages(Folder):
             expected = [*case["underspecified_consultation"]]
             for held in record["rounds"]:
                 if held["user_reply"] is not None:
-                    expected += history("", held["response"], held["user_reply"])[1:]
+                    expected += exchange(held["response"], held["user_reply"])
             self.assertEqual(record["history"], expected)
             self.assertNotRegex(json.dumps(record["history"], ensure_ascii=False), "</?think")
 
     def test_a_killed_server_costs_no_second_call_for_what_is_saved(self) -> None:
         server = Server(self).loaded()
 
-        def kill_at_the_second(role: RoleName) -> None:
+        def kill_at_the_second() -> None:
             if len(forward.asked) == 2:
                 server.kill()
 

@@ -9,14 +9,12 @@ import os
 import re
 import signal
 import unittest
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from fakes import Folder, Provider, history, make_case
-from loopback import begin, finish, surroundings
+from loopback import begin, fetch, finish, surroundings
 
 import simulate
 from adapter import RoleName
@@ -56,7 +54,7 @@ class Policies(Folder):
         provider = Provider(lambda role, prompt: answer(models[role], prompt, book, "0-run1"))
         names = ["--model", models["evaluated"], "--user-model", USER_MODEL, "--judge-model", JUDGE_MODEL]
         places = ["--dataset", str(SHIPPED), "--output-root", str(self.root / "out")]
-        for script in ("LexAwN_gen.py", "eval_DCG.py", "eval_LJP.py"):
+        for script in simulate.STAGES:
             self.stage(script, provider.connect, *places, *names, "--limit", str(cases))
         stream = io.StringIO()
         with contextlib.redirect_stdout(stream):
@@ -223,14 +221,8 @@ class Server(unittest.TestCase):
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
         """Status and JSON of a request, with a key unless told otherwise."""
         given = {"Authorization": "Bearer 0", **headers}
-        request = urllib.request.Request(self.url + path, body, {k: v for k, v in given.items() if v})
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(request) as response:
-                return response.status, json.load(response)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
+        status, raw = fetch(self.url + path, body, **{name: value for name, value in given.items() if value})
+        return status, json.loads(raw)
 
     def complete(self, **changes: Any) -> tuple[int, Any]:
         asked = {"model": "simulated/oracle", "messages": [{"role": "user", "content": lexawn_prompt(case().complete)}]}
@@ -367,7 +359,7 @@ class Command(Folder):
         self.assertIn("a1.jsonl: 2 cases, 2 done, 0 to do", err)
 
     def test_a_stage_that_fails_ends_the_command_with_its_status(self) -> None:
-        (self.root / "out").write_text("no folder")
+        (self.root / "out").write_text("no folder", encoding="utf-8")
         status, out, err = self.simulate("--policy", "oracle")
         self.assertEqual((status, out, err.count("error:")), (1, "", 1))
         self.assertIn("LexAwN_gen.py ended with status 1; to begin anew, delete the output root", err)
