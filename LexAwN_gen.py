@@ -8,16 +8,25 @@ Model, which sees the history, the question to answer, the focal points and the 
 Source: the paper's Sections 4 to 6 and Appendix F; the prompts are ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-import eval_LCA
-from adapter import ROLE_NAMES, ChatModel, Connect, openai_client
-from checkpoints import Run
-from common import numbered, render, start
+from adapter import ChatModel, Connect, openai_client
+from checkpoints import Models, Planned, Step
+from common import conduct, numbered, render
 from errors import command
-from eval_LCA import JUDGMENT, Classified, classify
+from eval_LCA import JUDGMENT, LCA, Classified, classify, lca_judge_prompt
 from eval_LJP_gold import force_judge_prompt
-from records import Answers, Case, History, Interaction, InteractionRound, Labels, Message
+from records import (
+    ROLE_NAMES,
+    Answers,
+    Blocked,
+    Case,
+    History,
+    Interaction,
+    InteractionRound,
+    Labels,
+    Message,
+)
 
 MAX_CLARIFICATIONS = 3  # new questions a case; those already in the data file's history do not count
 
@@ -78,8 +87,8 @@ def answer_both(case: Case, evaluated: ChatModel) -> Answers:
     return Answers(
         complete_history=case.complete,
         underspecified_history=case.underspecified,
-        complete_response=evaluated.ask(lexawn_prompt(case.complete)),
-        underspecified_response=evaluated.ask(lexawn_prompt(case.underspecified)),
+        complete_response=evaluated.or_blocked(lambda: evaluated.ask(lexawn_prompt(case.complete))),
+        underspecified_response=evaluated.or_blocked(lambda: evaluated.ask(lexawn_prompt(case.underspecified))),
     )
 
 
@@ -127,27 +136,64 @@ def interact(
     )
 
 
-def evaluate(run: Run) -> None:
-    evaluated, judge, user = run.model("evaluated"), run.model("judge"), run.model("user")
-    run.each_case("a1", lambda case: answer_both(case, evaluated))
-    eval_LCA.evaluate(run)
-    answers: dict[str, Answers] = run.read("a1")
-    labels: dict[str, Labels] = run.read("lca")
+def continued(case: Case, answers: Answers, labels: Labels, models: Models) -> Interaction | Blocked:
+    """The interaction from its first response and label on; without one of them there is none."""
+    first, label = answers["underspecified_response"], labels["underspecified_label"]
+    if not isinstance(first, str):
+        return first
+    if not isinstance(label, str):
+        return label
+    reason, reply = labels["underspecified_reason"] or "", labels["underspecified_judge_reply"] or ""
+    return interact(
+        case,
+        first,
+        Classified(label, reason, reply),
+        evaluated=models["evaluated"],
+        judge=models["judge"],
+        user=models["user"],
+    )
 
-    def continued(case: Case) -> Interaction:
-        label = labels[case.number]
-        classified = Classified(
-            label["underspecified_label"], label["underspecified_reason"], label["underspecified_judge_reply"]
-        )
-        first = answers[case.number]["underspecified_response"]
-        return interact(case, first, classified, evaluated=evaluated, judge=judge, user=user)
 
-    run.each_case("interaction", continued)
+def plan_interaction(case: Case, labels: Labels | None) -> Iterator[Planned]:
+    """The calls in their order; which of them are made hangs on the first label, and then on every answer."""
+    label = labels["underspecified_label"] if labels else None
+    if label == JUDGMENT or isinstance(label, dict):
+        return
+    asked = label is not None
+    history: History = case.underspecified
+    for number in range(1, MAX_CLARIFICATIONS + 1):
+        if number > 1:
+            certain = asked and number == 2
+            yield Planned("evaluated", lexawn_prompt(history), len(history) - len(case.underspecified), certain)
+            yield Planned("judge", lca_judge_prompt(""), 1, certain)
+        prompt = user_prompt(history, case.focal_points, case.key_details, "")
+        yield Planned("user", prompt, len(history) - len(case.underspecified) + 1, asked and number == 1)
+        history = history + exchange("", "")
+    yield Planned("evaluated", force_judge_prompt(history), len(history) - len(case.underspecified), certain=False)
+
+
+STEPS = (
+    Step(
+        "a1",
+        roles=("evaluated",),
+        work=lambda case, earlier, models: answer_both(case, models["evaluated"]),
+        plan=lambda case, earlier: [
+            Planned("evaluated", lexawn_prompt(history)) for history in (case.complete, case.underspecified)
+        ],
+    ),
+    LCA,
+    Step(
+        "interaction",
+        roles=ROLE_NAMES,
+        work=lambda case, earlier, models: continued(case, earlier["a1"], earlier["lca"], models),
+        plan=lambda case, earlier: plan_interaction(case, earlier.get("lca")),
+    ),
+)
 
 
 def main(argv: Sequence[str] | None = None, connect: Connect = openai_client) -> None:
     about = "Generate LexAwN responses, classify them (LCA), and continue the underspecified consultations."
-    evaluate(start(argv, connect, "LexAwN_gen.py", about, roles=ROLE_NAMES, writes=("a1", "lca", "interaction")))
+    conduct(argv, connect, "LexAwN_gen.py", about, STEPS)
 
 
 if __name__ == "__main__":

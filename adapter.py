@@ -2,34 +2,48 @@
 
 The evaluated model, the User Model and the judge are three roles, each a frozen object of its own. A call is one user
 message that asks for one choice. What may pass is tried again here and nowhere else (the client's own retries are off);
-what cannot pass gets one request. No text that stands for a failure ever comes back: `ask` returns an answer or raises.
+what cannot pass gets one request. Throttling is no fault: it is waited out, and lowers the number of requests at once.
+No text that stands for a failure ever comes back: `ask` returns an answer or raises.
 """
 
 import base64
 import email.utils
-import itertools
+import hashlib
 import json
+import math
 import os
 import random
 import re
 import ssl
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from errors import LexPilotError, ModelOutputError, ProviderError, SettingsError, notice
-from replies import UnreadableReply, completion_text, decode_utf8
+from errors import BlockedError, LexPilotError, ModelOutputError, ProviderError, SettingsError, notice
+from parallel import Turns
+from records import Answer, Block, Blocked, Call, Outcome, RoleName
+from replies import (
+    FilteredReply,
+    UnreadableReply,
+    completion_text,
+    decode_utf8,
+    finish_reason_of,
+    named_model,
+    tokens_of,
+    usage_of,
+)
 
 T = TypeVar("T")
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Roles
 
-RoleName = Literal["evaluated", "user", "judge"]
-ROLE_NAMES: tuple[RoleName, ...] = get_args(RoleName)
 OPTION_WORD: dict[RoleName, str] = {"evaluated": "MODEL", "user": "USER_MODEL", "judge": "JUDGE_MODEL"}
 VARIABLE_WORD: dict[RoleName, str] = {"evaluated": "EVAL", "user": "USER", "judge": "JUDGE"}
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -55,6 +69,20 @@ class Role:
     """For the client only; blank where none is set."""
     key_source: str
     """The variable that the key came from, or those it could come from."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request besides or instead of the usual ones; None removes one."""
+
+    def request(self, prompt: str) -> dict[str, Any]:
+        """The body of a chat completion request: one user message, one choice."""
+        fields = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "n": 1,
+            **self.params,
+        }
+        return {key: value for key, value in fields.items() if value is not None}
 
     def __repr__(self) -> str:
         return f"{self.name} model {self.model!r} at {self.endpoint}"
@@ -81,7 +109,13 @@ class Role:
 
 
 def make_role(
-    name: RoleName, model: str, temperature: float, max_tokens: int, timeout: float, env: Mapping[str, str]
+    name: RoleName,
+    model: str,
+    temperature: float,
+    max_tokens: int,
+    timeout: float,
+    env: Mapping[str, str],
+    params: Mapping[str, Any] | None = None,
 ) -> Role:
     """A role with the endpoint and key of its own variables, else of the general ones, else OpenAI's address.
 
@@ -105,6 +139,10 @@ def make_role(
     if not usable or not url.isprintable() or " " in url:
         raise SettingsError(f"variable {url_source}: not a web address; it must look like https://HOST/v1")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    if len(key) > 3 and key in json.dumps(params):
+        raise SettingsError(
+            f"LEXPILOT_{VARIABLE_WORD[name]}_PARAMS: holds the key, but is written to files; take it out"
+        )
     return Role(
         name,
         model,
@@ -116,6 +154,7 @@ def make_role(
         endpoint=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}",
         key=key,
         key_source=key_source,
+        params=params or {},
     )
 
 
@@ -127,13 +166,17 @@ Send = Callable[[Mapping[str, Any]], bytes]
 Connect = Callable[[Role], Send]
 
 PASSING = {408, 409, 429}  # and everything from 500 on
+THROTTLED = {"rate_limit_exceeded", "rate_limit_error", "throttling", "throttling.ratequota", "1302", "1303", "1305"}
 # Codes and types by which providers mark what no further try changes, whatever the status.
 EXHAUSTED = {
     *("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "billing_not_active"),
     *("insufficient_balance", "insufficient_user_quota", "arrearage", "1113"),
 }
 TOO_LONG = {"context_length_exceeded", "exceed_context_size_error"}
-FILTERED = {"content_filter", "content_policy_violation", "data_inspection_failed", "datainspectionfailed", "1301"}
+FILTERED = {
+    *("content_filter", "content_policy_violation", "data_inspection_failed", "datainspectionfailed", "1301"),
+    "content exists risk",  # the whole message of a provider whose code for it says nothing
+}
 
 
 class Fault(Exception):
@@ -146,12 +189,15 @@ class Fault(Exception):
         pause: float | None = None,
         final: bool = False,
         marks: frozenset[str] = frozenset(),
+        code: str | None = None,
     ) -> None:
         super().__init__(words)
         self.status = status
         self.pause = pause  # seconds that the provider asks for
         self.final = final  # whether another try is pointless
-        self.marks = marks  # the provider's code and type for it, in lower case
+        self.marks = marks  # the provider's code and type for it, and its whole message, in lower case
+        self.code = code  # the first of them as the provider spells it
+        self.throttled = not final and (status == 429 or not marks.isdisjoint(THROTTLED))
 
 
 def provider_fault(status: int | None, body: Any, pause: float | None = None) -> Fault:
@@ -169,13 +215,14 @@ def provider_fault(status: int | None, body: Any, pause: float | None = None) ->
     refused = status is not None and status < 500 and status not in PASSING
     head = f"HTTP {status}" if status else "an error in the answer"
     told = dict.fromkeys(name for name in named if name != str(status))
-    marks = frozenset(name.lower() for name in named)
+    marks = frozenset(name.lower().strip(" .") for name in (*named, words))
     return Fault(
         f"{' '.join([head, *told])}: {' '.join(words.split()) or 'without a word'}",
         status,
         pause,
         final=refused or not marks.isdisjoint(EXHAUSTED | FILTERED),
         marks=marks,
+        code=named[0] if named else None,
     )
 
 
@@ -267,83 +314,211 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# How many requests at once
+
+Aside = Callable[[], AbstractContextManager[None]]
+"""In it a thread waits without keeping a place from another case."""
+RAISED_AFTER = (
+    20  # successes that raise a lowered limit by one; a low limit needs twice itself, so that it recovers soon
+)
+TELL_EVERY = 10.0  # seconds between two words on throttling: 64 threads would say the same
+
+
+class Gate:
+    """The limit on a role's open requests, from 1 to `most`: a throttled request lowers it by one, successes raise it."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.turns = Turns(most)
+        self.lock = threading.Lock()
+        self.successes = 0  # since the limit moved
+        self.last_success = -math.inf
+        self.last_told = -math.inf
+
+    @contextmanager
+    def turn(self, aside: Aside) -> Iterator[None]:
+        """One of the turns, given back at the end."""
+        if not self.turns.take_free():
+            with aside():
+                self.turns.take()
+        try:
+            yield
+        finally:
+            self.turns.give()
+
+    def succeeded(self, now: float) -> None:
+        with self.lock:
+            self.last_success = now
+            self.successes += 1
+            if self.turns.limit < self.most and self.successes >= min(RAISED_AFTER, 2 * self.turns.limit):
+                self._move(1)
+
+    def throttled(self) -> None:
+        with self.lock:
+            self._move(-1)
+
+    def _move(self, by: int) -> None:
+        self.turns.set_limit(max(1, self.turns.limit + by))
+        self.successes = 0
+
+    def may_tell(self, now: float) -> bool:
+        with self.lock:
+            due = now - self.last_told >= TELL_EVERY
+            self.last_told = now if due else self.last_told
+            return due
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # Asking
 
-JUDGE_TRIES = 4  # the first and three more; transport retries within a try do not count
 LONGEST_PAUSE = 600.0  # seconds; a provider that asks for more is reported instead of waited for
+PATIENCE = 600.0  # seconds in which a role gets nothing but refusals
+ANNOUNCED = 60.0  # seconds; a longer pause is always told
 
 
-@dataclass(frozen=True)
-class ChatModel:
-    """A role that can be asked, by any number of threads; `pause` waits that many seconds between tries."""
+@dataclass
+class Spent:
+    """What a call has taken so far."""
 
-    role: Role
-    connect: Connect
-    retries: int
-    pause: Callable[[float], object] = time.sleep
+    attempts: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+
+
+class Channel:
+    """A role's way to its provider, shared by all cases: the client, the retry loop, the limit, and what was counted.
+
+    `pause` waits that many seconds, `clock` tells them.
+    """
+
+    def __init__(
+        self,
+        role: Role,
+        connect: Connect,
+        retries: int,
+        parallel: int = 1,
+        pause: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.role, self.connect, self.retries, self.pause, self.clock = role, connect, retries, pause, clock
+        self.gate = Gate(parallel)
+        self.counts = Counter[str]()  # calls, tokens, calls that told no tokens ("untold"), throttled requests
+        self.lock = threading.Lock()
 
     @cached_property
     def send(self) -> Send:
         """The client, made on first use; a run makes it before its threads start."""
         return self.connect(self.role)
 
-    def ask(self, prompt: str) -> str:
-        """The visible text of the reply to one user message.
+    def complete(self, prompt: str, calls: list[Call], aside: Aside = nullcontext) -> str:
+        """The visible text of the reply to one user message; what it took is added to `calls`.
 
-        Connection, timeout, 408, 409, 429, 5xx, an unusable body and a rejected reply are tried again up to `retries`
-        times. The wait doubles from 1 s to 60 s, less up to half of it by chance, and is never shorter than the
-        provider asks. Raises ProviderError or ModelOutputError when the tries are used up or another is pointless.
+        Connection, timeout, 408, 409, 5xx, an unusable body and a rejected reply are tried again up to `retries` times.
+        Throttling (429) does not count among these: it is waited out, and ends the call only after ten minutes in which
+        this role got nothing else. The waits double from 1 s to 60 s, less up to half of it by chance, and are never
+        shorter than the provider asks; they are spent `aside`. Raises ProviderError, ModelOutputError or BlockedError
+        when the tries are used up or another is pointless.
         """
-        request = {
-            "model": self.role.model,
-            "messages": [{"role": "user", "content": prompt}],
-            "temperature": self.role.temperature,
-            "max_tokens": self.role.max_tokens,
-            "n": 1,
-        }
+        request, spent = self.role.request(prompt), Spent()
         kind: type[LexPilotError]
-        for tried in itertools.count(1):
+        faults = throttled = 0
+        since = math.inf
+        while True:
             try:
-                return completion_text(completion_of(self.send(request)))
+                return self._reply(request, spent, calls, aside)
             except UnreadableReply as error:
-                kind, fault = ModelOutputError, Fault(f"the reply is rejected: {error}")
+                marks = frozenset({"content_filter"} if isinstance(error, FilteredReply) else ())
+                kind, fault = ModelOutputError, Fault(f"the reply is rejected: {error}", marks=marks)
             except Fault as error:
                 kind, fault = ProviderError, error
-            pause = max(fault.pause or 0.0, min(60.0, 2.0 ** min(tried - 1, 6)) * random.uniform(0.5, 1.0))
-            if fault.final or tried > self.retries or pause > LONGEST_PAUSE:
+            if fault.throttled:
+                throttled += 1
+                since = max(min(since, self.clock()), self.gate.last_success)
+                pause = _pause(throttled, fault)
+                over = self.clock() + pause - since > PATIENCE
+            else:
+                faults += 1
+                pause = _pause(faults, fault)
+                over = fault.final or faults > self.retries
+            if over or pause > LONGEST_PAUSE:
                 break
-            notice(
-                f"{self.role}: {self.role.shown(str(fault))}; try {tried + 1} of {self.retries + 1} in {pause:.1f} s"
-            )
-            self.pause(pause)
-        asked = f" It asks for a pause of {pause:.0f} s." if pause > LONGEST_PAUSE else ""
-        times = "1 try" if tried == 1 else f"{tried} tries"
-        raise kind(f"{self.role}, {times}: {self.role.shown(str(fault))}.{asked} {self._advice(fault)}") from fault
+            told = f"{self.role}: {self.role.shown(str(fault))}"
+            if not fault.throttled:
+                notice(f"{told}; try {faults + 1} of {self.retries + 1} in {pause:.1f} s")
+            elif pause > ANNOUNCED or self.gate.may_tell(self.clock()):
+                limit = self.gate.turns.limit
+                notice(f"{told}; throttled to {limit} of {self.gate.most} at once, asks again in {pause:.1f} s")
+            with aside():
+                self.pause(pause)
+        words = self.role.shown(str(fault))
+        asked = ""
+        if pause > LONGEST_PAUSE:
+            asked = f" It asks for a pause of {pause:.0f} s."
+        elif fault.throttled:
+            asked = f" It has answered nothing else for {self.clock() - since:.0f} s."
+        tries = faults + throttled
+        times = "1 try" if tries == 1 else f"{tries} tries"
+        message = f"{self.role}, {times}: {words}.{asked} {self._advice(fault)}"
+        if fault.marks & FILTERED:
+            if kind is ProviderError:
+                self._note(calls, spent, "blocked", {})
+            raise BlockedError(message, Block(role=self.role.name, code=fault.code, words=words)) from fault
+        raise kind(message) from fault
 
-    def ask_judge(self, prompt: str, read: Callable[[str], T]) -> tuple[T, str]:
-        """What `read` makes of the reply, and the reply itself; asked again, up to three times, while it raises
-        UnreadableReply. Raises ModelOutputError with the last reason and the start of the last reply.
-        """
-        for tried in range(1, JUDGE_TRIES + 1):
-            reply = self.ask(prompt)
+    def _reply(self, request: Mapping[str, Any], spent: Spent, calls: list[Call], aside: Aside) -> str:
+        """The text that one request comes to; Fault or UnreadableReply where it comes to none."""
+        with self.gate.turn(aside):
+            began = self.clock()
+            spent.attempts += 1
             try:
-                return read(reply), reply
-            except UnreadableReply as error:
-                unreadable = error
-            notice(f"{self.role}: judgment {tried} of {JUDGE_TRIES} is unreadable: {self.role.shown(str(unreadable))}")
-        raise ModelOutputError(
-            f"{self.role}: no readable judgment in {JUDGE_TRIES} tries; of the last one, {self.role.shown(str(unreadable))}: "
-            f"{self.role.shown(reply, 200)!r}. "
-            "The same command asks once more; another judge needs a new --run-id"
+                completion = completion_of(self.send(request))
+                self.gate.succeeded(self.clock())
+            except Fault as fault:
+                if fault.throttled:
+                    self.gate.throttled()
+                    spent.refused += 1
+                    with self.lock:
+                        self.counts["throttled"] += 1
+                raise
+            finally:
+                spent.seconds += self.clock() - began
+        try:
+            text = completion_text(completion)
+        except UnreadableReply:
+            self._note(calls, spent, "rejected", completion)
+            raise
+        self._note(calls, spent, "used", completion)
+        return text
+
+    def _note(self, calls: list[Call], spent: Spent, outcome: Outcome, completion: Mapping[str, Any]) -> None:
+        usage = usage_of(completion)
+        tokens = tokens_of(usage)
+        calls.append(
+            Call(
+                role=self.role.name,
+                outcome=outcome,
+                model=named_model(completion),
+                finish_reason=finish_reason_of(completion),
+                usage=usage,
+                attempts=spent.attempts,
+                refused=spent.refused,
+                seconds=round(spent.seconds, 3),
+            )
         )
+        spent.attempts, spent.refused, spent.seconds = 0, 0, 0.0
+        with self.lock:
+            self.counts["calls"] += 1
+            self.counts["untold"] += tokens is None
+            self.counts["tokens"] += sum(tokens or ())
 
     def _advice(self, fault: Fault) -> str:
         """What to change, by the answer's status: the provider's own words stand before it."""
         word = OPTION_WORD[self.role.name]
+        params = f"--{VARIABLE_WORD[self.role.name].lower()}-params"
         temperature = "--judge-temperature" if self.role.name == "judge" else "--temperature"
         parameter = (
-            f"If that is about the temperature, change {temperature}; "
-            "about length or tokens, --max-tokens (with a new --run-id)"
+            f"If that is about the temperature, change {temperature}; about length or tokens, --max-tokens; "
+            f"{params} removes or replaces any field of the request (each with a new --run-id)"
         )
         if fault.marks & EXHAUSTED:
             return "Top up the account"
@@ -353,7 +528,12 @@ class ChatModel:
                 "with a new --run-id, helps where the limit of the reply counts as well"
             )
         if fault.marks & FILTERED:
-            return "Its provider refuses this text: give this role another provider, with a new --run-id"
+            return (
+                "Its provider refuses this text: --record-blocked records the case as blocked and goes on; "
+                "another provider for this role needs a new --run-id"
+            )
+        if fault.throttled:
+            return "The same command resumes: wait, or ask the provider for a higher limit"
         if fault.status and fault.status < 400:
             return "Set the base URL to the address that it redirects to"
         return {
@@ -363,8 +543,103 @@ class ChatModel:
             403: "The account, the region or this very content is not allowed; the provider's words say which",
             404: f"Check --{word.lower().replace('_', '-')} (LEXPILOT_{word}) and the base URL, which often ends in /v1",
             422: parameter,
-            429: "Wait or top up the account; a smaller --parallel and a larger --retries ride out throttling",
         }.get(
             fault.status or 0,
             "When that is mended, the same command resumes; other models, temperatures or token limits need a new --run-id",
         )
+
+
+def _pause(tried: int, fault: Fault) -> float:
+    return max(fault.pause or 0.0, min(60.0, 2.0 ** min(tried - 1, 6)) * random.uniform(0.5, 1.0))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A case asks
+
+JUDGE_TRIES = 4  # the first and three more; transport retries within a try do not count
+
+
+class CaseLog:
+    """A case's calls, and the answers that it was given before an interruption; the log of one thread, as a case is.
+
+    `kept` are those answers in their order, `save` keeps a new one with the calls that it took.
+    """
+
+    def __init__(
+        self, kept: Iterable[Mapping[str, Any]] = (), save: Callable[[Answer, list[Call]], object] | None = None
+    ) -> None:
+        self.kept = deque(kept)
+        self.save = save
+        self.calls: list[Call] = []
+        self.saved = 0  # how many of the calls stand in a saved answer
+
+    def recall(self, role: RoleName, prompt: str) -> str | None:
+        """The next answer from before, if it was given to just this prompt."""
+        if not self.kept or (self.kept[0]["role"], self.kept[0]["prompt_sha256"]) != (role, _sha256(prompt)):
+            return None
+        answer = self.kept.popleft()
+        self.calls += answer["calls"]
+        self.saved = len(self.calls)
+        return str(answer["reply"])
+
+    def keep(self, role: RoleName, prompt: str, reply: str) -> None:
+        if self.save:
+            self.save(Answer(role=role, prompt_sha256=_sha256(prompt), reply=reply), self.calls[self.saved :])
+        self.saved = len(self.calls)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+@dataclass(frozen=True)
+class ChatModel:
+    """A role as one case asks it. No answer that was used is asked for again after an interruption."""
+
+    channel: Channel
+    log: CaseLog = field(default_factory=CaseLog)
+    aside: Aside = nullcontext
+    record_blocked: bool = False
+
+    def ask(self, prompt: str) -> str:
+        """The visible text of the reply to one user message; errors as of `Channel.complete`."""
+        name = self.channel.role.name
+        reply = self.log.recall(name, prompt)
+        if reply is None:
+            reply = self.channel.complete(prompt, self.log.calls, self.aside)
+            self.log.keep(name, prompt, reply)
+        return reply
+
+    def ask_judge(self, prompt: str, read: Callable[[str], T]) -> tuple[T, str]:
+        """What `read` makes of the reply, and the reply itself; asked again, up to three times, while it raises
+        UnreadableReply. Raises ModelOutputError with the last reason and the start of the last reply.
+        """
+        role = self.channel.role
+        reply = self.log.recall(role.name, prompt)
+        if reply is not None:
+            return read(reply), reply  # only readable ones are kept
+        for tried in range(1, JUDGE_TRIES + 1):
+            reply = self.channel.complete(prompt, self.log.calls, self.aside)
+            try:
+                found = read(reply)
+            except UnreadableReply as error:
+                unreadable = role.shown(str(error))
+                self.log.calls[-1]["outcome"] = "unreadable"
+                notice(f"{role}: judgment {tried} of {JUDGE_TRIES} is unreadable: {unreadable}")
+            else:
+                self.log.keep(role.name, prompt, reply)
+                return found, reply
+        raise ModelOutputError(
+            f"{role}: no readable judgment in {JUDGE_TRIES} tries; of the last one, {unreadable}: "
+            f"{role.shown(reply or '', 200)!r}. "
+            "The same command asks once more; another judge needs a new --run-id"
+        )
+
+    def or_blocked(self, work: Callable[[], T]) -> T | Blocked:
+        """What the work comes to or, where such outcomes are recorded, that a content filter refused it for good."""
+        try:
+            return work()
+        except BlockedError as error:
+            if not self.record_blocked:
+                raise
+            return Blocked(blocked=error.block)

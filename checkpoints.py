@@ -4,6 +4,7 @@ One function reads all files and one writes them; `records.ARTIFACTS` says where
 Nothing is ever repaired or dropped: a file that is not wholly valid stops the command with file and line.
 """
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -11,14 +12,29 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from adapter import ChatModel, RoleName
-from errors import CheckpointError, LexPilotError, SettingsError, notice
-from parallel import side_by_side
-from records import ARTIFACTS, MANIFEST_PATH, Case, Line, Manifest, shape_fault
+from adapter import CaseLog, Channel, ChatModel
+from errors import BlockedError, CheckpointError, LexPilotError, SettingsError, notice
+from parallel import Turns, side_by_side
+from records import (
+    ARTIFACTS,
+    JOURNAL_PATH,
+    LOCK_PATH,
+    MANIFEST_PATH,
+    Answer,
+    Blocked,
+    Call,
+    Case,
+    Line,
+    Manifest,
+    RoleName,
+    shape_fault,
+)
 from replies import decode_utf8
 
 HERE = Path(__file__).resolve().parent
@@ -96,7 +112,7 @@ def differences(one: Manifest, other: Manifest) -> list[tuple[str, str, str]]:
     return [
         (key, shown(ones.get(key, "none")), shown(others.get(key, "none")))
         for key in {**ones, **others}
-        if key != "run_id" and ones.get(key) != others.get(key)
+        if key != "run_id" and fingerprint(ones.get(key)) != fingerprint(others.get(key))  # to JSON 1 is not 1.0
     ]
 
 
@@ -118,6 +134,12 @@ def append(path: Path, line: bytes) -> None:
             raise
 
 
+def _end_last_line(path: Path) -> None:
+    """End a line that a power cut left unfinished, so that the next one stands by itself."""
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        append(path, b"\n")
+
+
 def _sync(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
@@ -128,35 +150,100 @@ def _sync(descriptor: int) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# Steps
+
+Earlier = Mapping[str, Any]
+"""A case's records in the files that a step's file is made from, by the names of `ARTIFACTS`."""
+Models = Mapping[RoleName, ChatModel]
+
+
+class Planned(NamedTuple):
+    """A call that a case may still need."""
+
+    role: RoleName
+    prompt: str
+    """Without the replies that go into it and are not written yet."""
+    replies: int = 0
+    """How many these are."""
+    certain: bool = True
+    """Whether it is made whatever the models answer."""
+
+
+class Step(NamedTuple):
+    """How one record file comes about, case by case."""
+
+    name: str
+    roles: tuple[RoleName, ...]
+    work: Callable[[Case, Earlier, Models], Mapping[str, Any]]
+    plan: Callable[[Case, Earlier], Iterable[Planned]]
+    """The calls of a case that has no record yet; an earlier record may be missing here."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # The run
+
+
+def _block_in(earlier: Earlier) -> Blocked | None:
+    """What blocked the first of a case's earlier records that are blocked: nothing can be made from it."""
+    return next((Blocked(blocked=record["blocked"]) for record in earlier.values() if "blocked" in record), None)
+
+
+def _status(channels: Collection[Channel]) -> Callable[[], str]:
+    """What the progress line says of calls and tokens from now on."""
+    began = time.monotonic()
+    before = sum(channel.counts["calls"] for channel in channels)
+
+    def status() -> str:
+        counts = sum((channel.counts for channel in channels), Counter[str]())
+        calls = counts["calls"] - before
+        told = f"{counts['tokens']:,} tokens" if counts["tokens"] or not counts["untold"] else "tokens unknown"
+        if counts["tokens"] and counts["untold"]:
+            told += f" and those of {counts['untold']:,} calls"
+        gates = {channel.role.name: channel.gate for channel in channels}
+        throttled = [
+            f"{role} {g.turns.limit} of {g.most} at once" for role, g in gates.items() if g.turns.limit < g.most
+        ]
+        return ", ".join([f"{calls / max(time.monotonic() - began, 0.001):.1f} calls/s", told, *throttled])
+
+    return status
+
 
 SEAL = b', "record_sha256": "'
 MEND = "restore the line from a copy, or delete it whole: then its case alone is asked again"
 
 
 class Run:
-    """The files of one run of one model, and the models that a stage may ask.
+    """The files of one run of one model, and the channels to the models that its steps may ask.
 
     Each record is sealed with the run's manifest, its file's name and its own bytes, so that a changed, moved or foreign
     line shows, and bears the hash of what it was made from, so that a stale one does.
     """
 
     def __init__(
-        self, root: Path, manifest: Manifest, cases: Sequence[Case], models: Sequence[ChatModel] = (), parallel: int = 1
+        self,
+        root: Path,
+        manifest: Manifest,
+        cases: Sequence[Case],
+        channels: Iterable[Channel] = (),
+        parallel: int = 1,
+        record_blocked: bool = False,
     ) -> None:
-        self.root, self.manifest, self.cases, self.parallel = root, manifest, cases, parallel
-        self.models = {model.role.name: model for model in models}
+        self.root, self.manifest, self.cases, self.record_blocked = root, manifest, cases, record_blocked
+        self.channels = {channel.role.name: channel for channel in channels}
+        self.places = Turns(parallel)
         self.folder = f"{manifest['run_id']}/{folder_name(manifest['models']['evaluated'])}"
         self.identity = fingerprint(manifest)
         self.records: dict[str, dict[str, Any]] = {}  # by file, then by case number: what was read or written last
         self.lock = threading.Lock()
+        self.guard: Any = None  # the file lock, once something is to be written
 
     def path(self, name: str) -> Path:
         """Where a record file of this run lies."""
         return self.root / ARTIFACTS[name].path.format(run=self.folder)
 
-    def model(self, name: RoleName) -> ChatModel:
-        return self.models[name]
+    def journal(self, name: str) -> Path:
+        """Where the answers to cases lie that have no record in the file yet."""
+        return self.root / JOURNAL_PATH.format(run=self.folder, name=name)
 
     def check_settings(self) -> None:
         """SettingsError if this run id was begun with other settings, or is one already but for its case."""
@@ -175,10 +262,8 @@ class Run:
                     "(of files the bytes count, of the data file line ends too):"
                     + "".join(f"\n  {setting}: {then} then, {now} now" for setting, then, now in changed)
                 )
-        elif begun := [name for name in ARTIFACTS if self.path(name).exists()]:
-            raise CheckpointError(
-                f"{path}: missing, though {self.path(begun[0])} exists; restore it, or move that away"
-            )
+        elif begun := [file for name in ARTIFACTS for file in (self.path(name), self.journal(name)) if file.exists()]:
+            raise CheckpointError(f"{path}: missing, though {begun[0]} exists; restore it, or move that away")
 
     # Reading
 
@@ -197,20 +282,20 @@ class Run:
         cases = {case.number: case for case in self.cases}
         found: dict[str, Any] = {}
         for number, line in enumerate(lines, 1):
-            record, fault = self._read_line(name, line)
+            record, fault = self._read_line(name, ARTIFACTS[name].shape | Blocked, line)
             if not fault:
                 fault = self._misplaced(name, record, cases, found)
             if fault:
                 raise CheckpointError(f"{path}:{number}: {fault}; {MEND}")
             found[record["case_number"]] = record
         if unfinished:
-            whole = self._read_line(name, unfinished)[1] is None
+            whole = self._read_line(name, ARTIFACTS[name].shape | Blocked, unfinished)[1] is None
             told = "lacks only its line end; add that" if whole else "is unfinished; delete it"
             raise CheckpointError(f"{path}:{len(lines) + 1}: the last line {told}, then run again")
         self.records[name] = found
         return found
 
-    def _read_line(self, name: str, line: bytes) -> tuple[dict[str, Any], str | None]:
+    def _read_line(self, name: str, shape: Any, line: bytes) -> tuple[dict[str, Any], str | None]:
         """A line's record, and what is wrong with the line by itself."""
         try:
             record = json.loads(decode_utf8(line))
@@ -220,7 +305,7 @@ class Run:
             return {}, "not a JSON object"
         head = {key: record[key] for key in Line.__annotations__ if key in record}
         body = {key: record[key] for key in record if key not in head}
-        fault = shape_fault(head, Line, "the record") or shape_fault(body, ARTIFACTS[name].shape, "the record")
+        fault = shape_fault(head, Line, "the record") or shape_fault(body, shape, "the record")
         if not fault and self._sealed(name, line.rpartition(SEAL)[0]) != line:
             fault = "the line was changed, or is another file's or run's"
             if line.endswith(b"\r"):
@@ -270,31 +355,118 @@ class Run:
             )
         return found
 
+    def _earlier(self, name: str, case: Case) -> Earlier:
+        """What there is of a case in the files that this one is made from."""
+        sources = ARTIFACTS[name].made_from
+        return {source: self.records[source][case.number] for source in sources if case.number in self.records[source]}
+
+    def left(self, step: Step) -> tuple[list[Case], list[Planned]]:
+        """The cases that have no record of the step yet, and the calls that they may need; nothing is asked.
+
+        Of a case that was interrupted, as many of the first calls are left out as it has answers from then.
+        """
+        to_do, kept = self._to_do(step.name), self._answers(step.name)
+        calls: list[Planned] = []
+        for case in to_do:
+            earlier = self._earlier(step.name, case)
+            if not _block_in(earlier):
+                calls += list(step.plan(case, earlier))[len(kept.get(case.number, ())) :]
+        return to_do, calls
+
+    def _answers(self, name: str) -> dict[str, list[dict[str, Any]]]:
+        """The answers from before an interruption to cases that have no record in the file yet, by case number.
+
+        Unlike a record a broken answer is no obstacle: its call is made again.
+        """
+        path = self.journal(name)
+        try:
+            lines = path.read_bytes().split(b"\n") if path.exists() else []
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from error
+        cases = {case.number: case for case in self._to_do(name)}
+        found: dict[str, list[dict[str, Any]]] = {}
+        for number, line in enumerate(lines, 1):
+            if not line:
+                continue
+            answer, fault = self._read_line(f"{name}.open", Answer, line)
+            if fault:
+                notice(f"{path}:{number}: left out, so that this call is made again: {fault}")
+            elif (case := cases.get(answer["case_number"])) and answer["input_sha256"] == self._input_hash(name, case):
+                found.setdefault(case.number, []).append(answer)
+        return found
+
     # Writing
 
-    def each_case(self, name: str, work: Callable[[Case], Mapping[str, Any]]) -> None:
-        """Do the work for each case that has no record in the file yet, several at once, and save each when done.
+    def each_case(self, step: Step) -> None:
+        """Do the step's work for each case that has no record yet, several at once, and save each when done.
 
         The first error stops new cases; those in flight finish and are saved; then it is raised, with the case named.
         """
+        name, path = step.name, self.path(step.name)
+        for source in ARTIFACTS[name].made_from:
+            self.read(source)
+        to_do = self._to_do(name)
+        notice(f"{path.name}: {len(self.cases)} cases, {len(self.cases) - len(to_do)} done, {len(to_do)} to do")
+        if to_do:
+            self._prepare(path.parent)
+            self._prepare(self.journal(name).parent)
+            self._shut_others_out()
+            to_do, kept = self._to_do(name), self._answers(name)  # from now on nobody else writes
+            _end_last_line(self.journal(name))
+            status = _status(self.channels.values())
+            side_by_side(to_do, lambda case: self._do(step, case, kept), self.places, path.name, status)
+        with contextlib.suppress(OSError):  # left over it does no harm
+            self.journal(name).unlink(missing_ok=True)
+
+    def _to_do(self, name: str) -> list[Case]:
         done = self.load(name)
-        path = self.path(name)
-        to_do = [case for case in self.cases if case.number not in done]
-        notice(f"{path.name}: {len(self.cases)} cases, {len(done)} done, {len(to_do)} to do")
-        if not to_do:
+        return [case for case in self.cases if case.number not in done]
+
+    def _do(self, step: Step, case: Case, kept: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """A case from its first call to its record."""
+        name, earlier = step.name, self._earlier(step.name, case)
+
+        def keep(answer: Answer, calls: list[Call]) -> None:
+            self._save(f"{name}.open", self.journal(name), self._line(name, case, answer, calls))
+
+        log = CaseLog(kept.get(case.number, ()), keep)
+        models = {
+            role: ChatModel(self.channels[role], log, self.places.aside, self.record_blocked) for role in step.roles
+        }
+        try:
+            made = _block_in(earlier) or step.work(case, earlier, models)
+        except LexPilotError as error:
+            if not (isinstance(error, BlockedError) and self.record_blocked):
+                error.args = (f"{ARTIFACTS[name].command}, case {case.number}, {self.path(name).name}: {error}",)
+                raise
+            made = Blocked(blocked=error.block)
+        record = self._line(name, case, made, log.calls)
+        self.records[name][case.number] = self._save(name, self.path(name), record)
+
+    def _shut_others_out(self) -> None:
+        """Hold the run's lock until `close`; SettingsError while another command does."""
+        if self.guard is not None:
             return
-        for model in self.models.values():
-            _ = model.send  # a client that cannot be made shows before anything is paid
-        self._prepare(path.parent)
+        import filelock  # here, so that commands that write nothing start without it
 
-        def job(case: Case) -> None:
-            try:
-                made = work(case)
-            except LexPilotError as error:
-                raise type(error)(f"{ARTIFACTS[name].command}, case {case.number}, {path.name}: {error}") from error
-            self._save(name, case, made)
+        path = self.root / LOCK_PATH.format(run=self.folder)
+        guard = filelock.FileLock(path)
+        try:
+            guard.acquire(blocking=False)
+            self.guard = guard
+        except filelock.Timeout:
+            raise SettingsError(
+                f"run {self.manifest['run_id']!r}: another command is writing to it (it holds {path}); "
+                "wait until it is done or stop it, or take another --run-id"
+            ) from None
+        except (OSError, NotImplementedError) as error:
+            notice(f"{path}: this drive knows no locks ({error}); see to it that no second command writes to this run")
 
-        side_by_side(to_do, job, self.parallel, path.name)
+    def close(self) -> None:
+        """Let other commands write again."""
+        if self.guard is not None:
+            self.guard.release()
+            self.guard = None
 
     def _prepare(self, folder: Path) -> None:
         """Make the folder and write into it once, so that a full stop comes before the first paid call."""
@@ -305,25 +477,29 @@ class Run:
         except OSError as error:
             raise SettingsError(f"{folder}: cannot be written ({error.strerror}); see --output-root") from error
 
-    def _save(self, name: str, case: Case, made: Mapping[str, Any]) -> None:
-        path = self.path(name)
+    def _line(self, name: str, case: Case, made: Mapping[str, Any], calls: Sequence[Call]) -> dict[str, Any]:
+        return {
+            "case_number": case.number,
+            "cause_of_action": case.cause,
+            "input_sha256": self._input_hash(name, case),
+            **made,
+            "calls": calls,
+        }
+
+    def _save(self, seal: str, path: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Append a record under a seal of that name; what then stands in the file."""
+        line = self._sealed(seal, json.dumps(record, ensure_ascii=False)[:-1].encode("utf-8"))
         with self.lock:
-            record = {
-                "case_number": case.number,
-                "cause_of_action": case.cause,
-                "input_sha256": self._input_hash(name, case),
-                **made,
-            }
-            line = self._sealed(name, json.dumps(record, ensure_ascii=False)[:-1].encode("utf-8"))
             try:
                 self._write_manifest()
                 append(path, line + b"\n")
             except OSError as error:
                 raise CheckpointError(
-                    f"{path}: the record of case {case.number} cannot be saved ({error.strerror}); the file is as it was "
-                    "before. Make room, then run the same command again"
+                    f"{path}: the record of case {record['case_number']} cannot be saved ({error.strerror}); the file is as "
+                    "it was before. Make room, then run the same command again"
                 ) from error
-            self.records[name][case.number] = json.loads(line)
+        saved: dict[str, Any] = json.loads(line)
+        return saved
 
     def _write_manifest(self) -> None:
         """The manifest goes with the run's first record: a command that bought nothing binds nobody to its settings."""

@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adapter import ChatModel, Connect, RoleName, make_role
+from adapter import Channel, Connect, make_role
 from categories import CLASS_OF, CLASSES
-from checkpoints import Run, code_hashes, is_device_name
+from checkpoints import Run, Step, code_hashes, is_device_name
 from errors import DatasetError, SettingsError, command, notice
-from records import VERDICTS, Case, History, Manifest, Message, Roles
+from plan import plan_lines, read_prices
+from records import ARTIFACTS, ROLE_NAMES, VERDICTS, Case, History, Manifest, Message, Params, Roles
 from replies import decode_utf8, is_blank
 
 HERE = Path(__file__).resolve().parent
@@ -43,9 +44,15 @@ class Settings(NamedTuple):
     temperature: float
     judge_temperature: float
     max_tokens: int
+    eval_params: dict[str, Any]
+    user_params: dict[str, Any]
+    judge_params: dict[str, Any]
     timeout: float
     retries: int
     parallel: int
+    record_blocked: bool
+    plan: bool
+    prices: Path | None
 
 
 def _text(value: str) -> str:
@@ -86,12 +93,44 @@ def _run_id(value: str) -> str:
     return value
 
 
+def _params(value: str) -> dict[str, Any]:
+    """Fields for a request: a JSON object without those that are the harness's own."""
+    try:
+        fields = json.loads(value, object_pairs_hook=_Object, parse_constant=float)
+        faults = list(_json_faults(fields, ("it",)))
+    except (ValueError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(
+            f'{value[:80]!r} is not JSON ({error}); write it like {{"reasoning_effort": "low"}}. PowerShell and cmd take '
+            "quotes out of an option's value: there set the variable instead"
+        ) from error
+    if not isinstance(fields, dict):
+        faults = ["it is not a JSON object"]
+    else:
+        faults += [f"{key} is the harness's own" for key in ("messages", "model", "stream") if key in fields]
+        faults += ["extra_body is a word of the Python client; give its fields themselves"] * ("extra_body" in fields)
+        faults += (
+            ["n: there is one choice a call; null removes the field"] if fields.get("n", 1) not in (1, None) else []
+        )
+    if faults:
+        raise argparse.ArgumentTypeError(f"{value[:80]!r}: {'; '.join(faults)}")
+    plain: dict[str, Any] = json.loads(value)
+    return plain
+
+
+def _yes(value: str) -> bool:
+    if value.lower() not in ("1", "yes", "true", "0", "no", "false"):
+        raise argparse.ArgumentTypeError(f"{value[:40]!r} is neither yes nor no")
+    return value.lower() in ("1", "yes", "true")
+
+
 class Option(NamedTuple):
     flag: str
     variable: str
     read: Callable[[str], Any]
     default: Any
     help: str
+    alone: Any = None
+    """What the flag without a value stands for; None where it needs one."""
 
 
 OPTIONS = (
@@ -105,9 +144,22 @@ OPTIONS = (
     Option("--temperature", "LEXPILOT_TEMPERATURE", _number(float, 0, "a number"), 0.7, "of evaluated and User Model"),
     Option("--judge-temperature", "LEXPILOT_JUDGE_TEMPERATURE", _number(float, 0, "a number"), 0.1, "of the judge"),
     Option("--max-tokens", "LEXPILOT_MAX_TOKENS", _number(int, 1, "a whole number"), 8192, "token limit of a reply"),
+    *(
+        Option(
+            f"--{role}-params",
+            f"LEXPILOT_{role.upper()}_PARAMS",
+            _params,
+            {},
+            f"JSON object of request fields of {whom}",
+        )
+        for role, whom in (("eval", "the evaluated model"), ("user", "the User Model"), ("judge", "the judge"))
+    ),
     Option("--timeout", "LEXPILOT_TIMEOUT", _number(float, 0.001, "a number"), 120.0, "seconds a server may be silent"),
     Option("--retries", "LEXPILOT_RETRIES", _number(int, 0, "a whole number"), 3, "more tries that a call gets"),
     Option("--parallel", "LEXPILOT_PARALLEL", _number(int, 1, "a whole number"), 8, "cases at once; 1 = in order"),
+    Option("--record-blocked", "LEXPILOT_RECORD_BLOCKED", _yes, False, "record what a content filter refuses", True),
+    Option("--plan", "LEXPILOT_PLAN", _yes, False, "ask nothing, print what there is to do", True),
+    Option("--prices", "LEXPILOT_PRICES", _path, None, "JSON file of prices, for the plan's cost"),
 )
 
 
@@ -115,9 +167,14 @@ def parser_for(prog: str, about: str, options: Sequence[Option]) -> argparse.Arg
     """A command's parser; values not given stay None, for `value_of` to look elsewhere."""
     parser = argparse.ArgumentParser(prog=prog, description=about, allow_abbrev=False)
     for option in options:
-        default = "none" if option.default is None else str(option.default).replace("%", "%%")
+        default = str(option.default).replace("%", "%%") if option.default not in (None, {}, False) else "none"
         parser.add_argument(
-            option.flag, type=option.read, help=f"{option.help} [{option.variable}; default: {default}]", metavar="X"
+            option.flag,
+            type=option.read,
+            nargs="?" if option.alone else None,
+            const=option.alone,
+            help=f"{option.help} [{option.variable}; default: {default}]",
+            metavar="X",
         )
     return parser
 
@@ -311,48 +368,75 @@ def quoted(text: str) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Starting a stage
+# A stage from its command line on
 
 
-def start(
+def conduct(
     argv: Sequence[str] | None,
     connect: Connect,
     script: str,
     about: str,
-    *,
-    roles: Sequence[RoleName],
-    writes: Sequence[str],
-    reads: Sequence[str] = (),
+    steps: Sequence[Step],
     env: Mapping[str, str] = os.environ,
-) -> Run:
-    """The run that a stage's command line names, its settings checked and its files read; nothing is asked yet.
+) -> None:
+    """Do the steps of the run that a stage's command line names; with --plan only say what they would take.
 
-    The files in `reads` must be complete, those in `writes` may be begun. Raises SettingsError, DatasetError or
-    CheckpointError.
+    Raises SettingsError, DatasetError, CheckpointError, and what the models come to.
     """
     given = parse(parser_for(script, about, OPTIONS), argv)
     settings = Settings(*(value_of(option, given, env) for option in OPTIONS))
+    run = make_run(settings, connect, env)
+    run.check_settings()
+    if settings.plan:
+        prices = read_prices(settings.prices) if settings.prices else {}
+        print(*plan_lines([(step.name, *run.left(step)) for step in steps], run, prices), sep="\n")
+        return
+    prepare(run, steps)
+    try:
+        for step in steps:
+            run.each_case(step)
+    finally:
+        run.close()
+
+
+def prepare(run: Run, steps: Sequence[Step]) -> None:
+    """Read the files of the steps, say whom they will ask and make the clients: all that can fail before a paid call.
+
+    The files that the steps are made from must be complete, those that they write may be begun.
+    """
+    written = [step.name for step in steps]
+    for source in (source for name in written for source in ARTIFACTS[name].made_from if source not in written):
+        run.read(source)
+    unfinished = [step for step in steps if len(run.load(step.name)) < len(run.cases)]
+    for name in ROLE_NAMES:
+        if any(name in step.roles for step in steps):
+            role = run.channels[name].role
+            params = f", {json.dumps(role.params, ensure_ascii=False)}" if role.params else ""
+            notice(
+                f"{role}, temperature {role.temperature:g}, up to {role.max_tokens} tokens{params}, "
+                f"key from {role.key_source}"
+            )
+    for name in {name for step in unfinished for name in step.roles}:
+        _ = run.channels[name].send
+
+
+def make_run(settings: Settings, connect: Connect, env: Mapping[str, str]) -> Run:
+    """The run that the settings describe; nothing of it is read but the data file."""
     if settings.model is None:
         raise SettingsError("no evaluated model is chosen; give --model or set LEXPILOT_MODEL")
-    names: dict[RoleName, str] = {
-        "evaluated": settings.model,
-        "user": settings.user_model,
-        "judge": settings.judge_model,
-    }
-    models = {
-        name: ChatModel(
-            make_role(
-                name,
-                model,
-                settings.judge_temperature if name == "judge" else settings.temperature,
-                settings.max_tokens,
-                settings.timeout,
-                env,
-            ),
-            connect,
-            settings.retries,
+    models = Roles(evaluated=settings.model, user=settings.user_model, judge=settings.judge_model)
+    params = Params(evaluated=settings.eval_params, user=settings.user_params, judge=settings.judge_params)
+    roles = {
+        name: make_role(
+            name,
+            models[name],
+            settings.judge_temperature if name == "judge" else settings.temperature,
+            settings.max_tokens,
+            settings.timeout,
+            env,
+            params[name],
         )
-        for name, model in names.items()
+        for name in ROLE_NAMES
     }
     dataset = load_dataset(settings.dataset)
     cases = dataset.cases[: settings.limit]
@@ -361,25 +445,17 @@ def start(
         dataset_sha256=dataset.sha256,
         cases=[case.number for case in cases],
         code_sha256=code_hashes(),
-        models=Roles(evaluated=names["evaluated"], user=names["user"], judge=names["judge"]),
+        models=models,
         endpoints=Roles(
-            evaluated=models["evaluated"].role.endpoint,
-            user=models["user"].role.endpoint,
-            judge=models["judge"].role.endpoint,
+            evaluated=roles["evaluated"].endpoint, user=roles["user"].endpoint, judge=roles["judge"].endpoint
         ),
         temperature=settings.temperature,
         judge_temperature=settings.judge_temperature,
         max_tokens=settings.max_tokens,
+        params=params,
     )
-    run = Run(settings.output_root, manifest, cases, [models[name] for name in roles], settings.parallel)
-    run.check_settings()
-    for name in reads:
-        run.read(name)
-    for name in writes:
-        run.load(name)
-    for role in (models[name].role for name in roles):
-        notice(f"{role}, temperature {role.temperature:g}, up to {role.max_tokens} tokens, key from {role.key_source}")
-    return run
+    channels = [Channel(role, connect, settings.retries, settings.parallel) for role in roles.values()]
+    return Run(settings.output_root, manifest, cases, channels, settings.parallel, settings.record_blocked)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

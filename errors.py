@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from records import Block
+
 
 class LexPilotError(Exception):
     """The base: a message for the user, and the exit status that goes with it."""
@@ -38,6 +40,14 @@ class ModelOutputError(LexPilotError):
     """A model answered unusably on every try; the same command resumes."""
 
     exit_status = 3
+
+
+class BlockedError(ProviderError):
+    """A content filter refuses a text for good: give the role another provider, or record the case as blocked."""
+
+    def __init__(self, message: str, block: Block) -> None:
+        super().__init__(message)
+        self.block = block
 
 
 def notice(text: str) -> None:

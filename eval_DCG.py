@@ -9,11 +9,11 @@ question, the focal points and the key details.
 Source: the paper's Sections 4 to 6 and Appendices D to F; the prompts are ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from adapter import ROLE_NAMES, ChatModel, Connect, openai_client
-from checkpoints import Run
-from common import numbered, quoted, render, start
+from adapter import ChatModel, Connect, openai_client
+from checkpoints import Planned, Step
+from common import conduct, numbered, quoted, render
 from errors import command
 from LexAwN_gen import exchange, user_prompt
 from records import HITS, Case, History, Hit, HitRound, Hits, QuestionRound, Questions
@@ -95,16 +95,40 @@ def judge_both(case: Case, questions: Questions, judge: ChatModel) -> Hits:
     return Hits(rounds=rounds, success=any(judged["label"] == HIT for judged in rounds))
 
 
-def evaluate(run: Run) -> None:
-    evaluated, judge, user = run.model("evaluated"), run.model("judge"), run.model("user")
-    run.each_case("force_ask", lambda case: ask_twice(case, evaluated, user))
-    questions: dict[str, Questions] = run.read("force_ask")
-    run.each_case("dcg", lambda case: judge_both(case, questions[case.number], judge))
+def plan_questions(case: Case) -> Iterator[Planned]:
+    yield Planned("evaluated", forced_question_prompt(case.underspecified))
+    yield Planned("user", user_prompt(case.underspecified, case.focal_points, case.key_details, ""), replies=1)
+    yield Planned("evaluated", forced_question_prompt(case.underspecified + exchange("", "")), replies=2)
+
+
+def plan_hits(case: Case, questions: Questions | None) -> Iterator[Planned]:
+    rounds = [(asked["question"], asked["user_reply"] or "") for asked in questions["rounds"]] if questions else []
+    (first, reply), (second, _) = rounds or [("", ""), ("", "")]
+    grown = case.underspecified + exchange(first, reply)
+    for history, question, unwritten in ((case.underspecified, first, 1), (grown, second, 3)):
+        prompt = dcg_judge_prompt(history, case.focal_points, case.key_details, question)
+        yield Planned("judge", prompt, replies=0 if questions else unwritten)
+
+
+STEPS = (
+    Step(
+        "force_ask",
+        roles=("evaluated", "user"),
+        work=lambda case, earlier, models: ask_twice(case, models["evaluated"], models["user"]),
+        plan=lambda case, earlier: plan_questions(case),
+    ),
+    Step(
+        "dcg",
+        roles=("judge",),
+        work=lambda case, earlier, models: judge_both(case, earlier["force_ask"], models["judge"]),
+        plan=lambda case, earlier: plan_hits(case, earlier.get("force_ask")),
+    ),
+)
 
 
 def main(argv: Sequence[str] | None = None, connect: Connect = openai_client) -> None:
     about = "Ask two forced clarification questions a case and judge whether they hit a key detail."
-    evaluate(start(argv, connect, "eval_DCG.py", about, roles=ROLE_NAMES, writes=("force_ask", "dcg")))
+    conduct(argv, connect, "eval_DCG.py", about, STEPS)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ Asks: the judge, twice a case; it sees the one response that it classifies and n
 Source: the paper's Sections 4 to 6 and Appendix E; the prompt is ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from adapter import ChatModel, Connect, openai_client
-from checkpoints import Run
-from common import quoted, start
+from checkpoints import Planned, Step
+from common import conduct, quoted
 from errors import command
-from records import RESPONSE_KINDS, Answers, Case, Labels, ResponseKind
+from records import RESPONSE_KINDS, Answers, Blocked, Labels, ResponseKind
 from replies import read_label
 
 JUDGMENT: ResponseKind = "直接判断"
@@ -58,31 +58,45 @@ def classify(response: str, judge: ChatModel) -> Classified:
 
 
 def label_case(answers: Answers, judge: ChatModel) -> Labels:
-    complete = classify(answers["complete_response"], judge)
-    underspecified = classify(answers["underspecified_response"], judge)
+    """Both responses classified; what a content filter prevented stands in the label's place, without a reason."""
+
+    def label(response: str | Blocked) -> tuple[ResponseKind | Blocked, str | None, str | None]:
+        if not isinstance(response, str):
+            return response, None, None
+        found = judge.or_blocked(lambda: classify(response, judge))
+        return found if isinstance(found, Classified) else (found, None, None)
+
+    complete, underspecified = label(answers["complete_response"]), label(answers["underspecified_response"])
     return Labels(
-        complete_label=complete.label,
-        underspecified_label=underspecified.label,
-        complete_reason=complete.reason,
-        underspecified_reason=underspecified.reason,
-        complete_judge_reply=complete.judge_reply,
-        underspecified_judge_reply=underspecified.judge_reply,
+        complete_label=complete[0],
+        underspecified_label=underspecified[0],
+        complete_reason=complete[1],
+        underspecified_reason=underspecified[1],
+        complete_judge_reply=complete[2],
+        underspecified_judge_reply=underspecified[2],
     )
 
 
-def evaluate(run: Run) -> None:
-    answers: dict[str, Answers] = run.read("a1")
-    judge = run.model("judge")
+def plan_labels(answers: Answers | None) -> Iterator[Planned]:
+    if answers is None:
+        yield from [Planned("judge", lca_judge_prompt(""), replies=1)] * 2
+        return
+    for response in (answers["complete_response"], answers["underspecified_response"]):
+        if isinstance(response, str):
+            yield Planned("judge", lca_judge_prompt(response))
 
-    def work(case: Case) -> Labels:
-        return label_case(answers[case.number], judge)
 
-    run.each_case("lca", work)
+LCA = Step(
+    "lca",
+    roles=("judge",),
+    work=lambda case, earlier, models: label_case(earlier["a1"], models["judge"]),
+    plan=lambda case, earlier: plan_labels(earlier.get("a1")),
+)
 
 
 def main(argv: Sequence[str] | None = None, connect: Connect = openai_client) -> None:
     about = "Classify the LexAwN responses of a run as direct judgment or clarification."
-    evaluate(start(argv, connect, "eval_LCA.py", about, roles=("judge",), reads=("a1",), writes=("lca",)))
+    conduct(argv, connect, "eval_LCA.py", about, [LCA])
 
 
 if __name__ == "__main__":

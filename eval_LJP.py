@@ -10,16 +10,14 @@ import eval_LJP_direct
 import eval_LJP_gold
 import eval_LJP_interaction
 from adapter import Connect, openai_client
-from common import start
+from common import conduct
 from errors import command
 
 
 def main(argv: Sequence[str] | None = None, connect: Connect = openai_client) -> None:
     about = "Run all three LJP setups: Direct, Gold-Standard and Interaction-Based."
-    reads, writes = ("interaction",), ("a1_direct", "ljp_direct", "a1_force_judge", "ljp_gold", "ljp_interaction")
-    run = start(argv, connect, "eval_LJP.py", about, roles=("evaluated", "judge"), reads=reads, writes=writes)
-    for setup in (eval_LJP_direct, eval_LJP_gold, eval_LJP_interaction):
-        setup.evaluate(run)
+    steps = (*eval_LJP_direct.STEPS, *eval_LJP_gold.STEPS, *eval_LJP_interaction.STEPS)
+    conduct(argv, connect, "eval_LJP.py", about, steps)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ Source: the paper's Sections 4 to 6 and Appendix F.
 from collections.abc import Sequence
 
 from adapter import ChatModel, Connect, openai_client
-from checkpoints import Run
-from common import start
+from checkpoints import Planned, Step
+from common import conduct
 from errors import command
-from eval_LJP_gold import extract_verdicts, force_judge_prompt
-from records import Case, DirectPrediction, History, Verdicts
+from eval_LJP_gold import extraction, force_judge_prompt
+from records import DirectPrediction, History
 
 
 def predict(underspecified: History, evaluated: ChatModel) -> DirectPrediction:
@@ -22,21 +22,20 @@ def predict(underspecified: History, evaluated: ChatModel) -> DirectPrediction:
     return DirectPrediction(underspecified_history=underspecified, response=response)
 
 
-def evaluate(run: Run) -> None:
-    evaluated, judge = run.model("evaluated"), run.model("judge")
-    run.each_case("a1_direct", lambda case: predict(case.underspecified, evaluated))
-    predictions: dict[str, DirectPrediction] = run.read("a1_direct")
-
-    def extract(case: Case) -> Verdicts:
-        return extract_verdicts(list(case.verdicts), predictions[case.number]["response"], judge)
-
-    run.each_case("ljp_direct", extract)
+STEPS = (
+    Step(
+        "a1_direct",
+        roles=("evaluated",),
+        work=lambda case, earlier, models: predict(case.underspecified, models["evaluated"]),
+        plan=lambda case, earlier: [Planned("evaluated", force_judge_prompt(case.underspecified))],
+    ),
+    extraction("ljp_direct", "a1_direct", "response"),
+)
 
 
 def main(argv: Sequence[str] | None = None, connect: Connect = openai_client) -> None:
     about = "Predict every claim from the underspecified histories and extract the verdicts."
-    writes = ("a1_direct", "ljp_direct")
-    evaluate(start(argv, connect, "eval_LJP_direct.py", about, roles=("evaluated", "judge"), writes=writes))
+    conduct(argv, connect, "eval_LJP_direct.py", about, STEPS)
 
 
 if __name__ == "__main__":

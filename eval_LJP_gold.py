@@ -13,8 +13,8 @@ import json
 from collections.abc import Sequence
 
 from adapter import ChatModel, Connect, openai_client
-from checkpoints import Run
-from common import numbered, quoted, render, start
+from checkpoints import Earlier, Planned, Step
+from common import conduct, numbered, quoted, render
 from errors import command
 from records import VERDICTS, Case, GoldPrediction, History, Verdict, Verdicts
 from replies import UnreadableReply, agreed, json_objects, label_of, reason_of, without_reasoning
@@ -101,21 +101,37 @@ def predict(complete: History, evaluated: ChatModel) -> GoldPrediction:
     return GoldPrediction(complete_history=complete, response=evaluated.ask(force_judge_prompt(complete)))
 
 
-def evaluate(run: Run) -> None:
-    evaluated, judge = run.model("evaluated"), run.model("judge")
-    run.each_case("a1_force_judge", lambda case: predict(case.complete, evaluated))
-    predictions: dict[str, GoldPrediction] = run.read("a1_force_judge")
+def extraction(name: str, source: str, response: str) -> Step:
+    """The step that extracts the verdicts of all cases from the response that bears this key in the source's records."""
 
-    def extract(case: Case) -> Verdicts:
-        return extract_verdicts(list(case.verdicts), predictions[case.number]["response"], judge)
+    def plan(case: Case, earlier: Earlier) -> list[Planned]:
+        text = earlier[source][response] if source in earlier else ""
+        return [Planned("judge", extraction_prompt(list(case.verdicts), text), replies=int(source not in earlier))]
 
-    run.each_case("ljp_gold", extract)
+    return Step(
+        name,
+        roles=("judge",),
+        work=lambda case, earlier, models: extract_verdicts(
+            list(case.verdicts), earlier[source][response], models["judge"]
+        ),
+        plan=plan,
+    )
+
+
+STEPS = (
+    Step(
+        "a1_force_judge",
+        roles=("evaluated",),
+        work=lambda case, earlier, models: predict(case.complete, models["evaluated"]),
+        plan=lambda case, earlier: [Planned("evaluated", force_judge_prompt(case.complete))],
+    ),
+    extraction("ljp_gold", "a1_force_judge", "response"),
+)
 
 
 def main(argv: Sequence[str] | None = None, connect: Connect = openai_client) -> None:
     about = "Predict every claim from the complete histories and extract the verdicts."
-    writes = ("a1_force_judge", "ljp_gold")
-    evaluate(start(argv, connect, "eval_LJP_gold.py", about, roles=("evaluated", "judge"), writes=writes))
+    conduct(argv, connect, "eval_LJP_gold.py", about, STEPS)
 
 
 if __name__ == "__main__":

@@ -11,27 +11,16 @@ Source: the paper's Sections 4 to 6 and Appendix F.
 from collections.abc import Sequence
 
 from adapter import Connect, openai_client
-from checkpoints import Run
-from common import start
+from common import conduct
 from errors import command
-from eval_LJP_gold import extract_verdicts
-from records import Case, Interaction, Verdicts
+from eval_LJP_gold import extraction
 
-
-def evaluate(run: Run) -> None:
-    interactions: dict[str, Interaction] = run.read("interaction")
-    judge = run.model("judge")
-
-    def extract(case: Case) -> Verdicts:
-        return extract_verdicts(list(case.verdicts), interactions[case.number]["final_response"], judge)
-
-    run.each_case("ljp_interaction", extract)
+STEPS = (extraction("ljp_interaction", "interaction", "final_response"),)
 
 
 def main(argv: Sequence[str] | None = None, connect: Connect = openai_client) -> None:
     about = "Extract the verdicts from the final responses of a run's interactions."
-    reads, writes = ("interaction",), ("ljp_interaction",)
-    evaluate(start(argv, connect, "eval_LJP_interaction.py", about, roles=("judge",), reads=reads, writes=writes))
+    conduct(argv, connect, "eval_LJP_interaction.py", about, STEPS)
 
 
 if __name__ == "__main__":

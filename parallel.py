@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -19,34 +20,94 @@ from errors import notice
 
 T = TypeVar("T")
 
-METER = "{desc}: {n_fmt}/{total_fmt} [{rate_fmt}, {elapsed} gone, {remaining} left]"
-LINE_EVERY = 10.0  # seconds between progress lines where stderr is no terminal
+METER = "{desc}: {n_fmt}/{total_fmt} [{rate_fmt}, {elapsed} gone, {remaining} left{postfix}]"
+LOOK_EVERY = 0.5  # seconds between two looks at what is done
+LINE_EVERY = 9.0  # seconds between progress lines where stderr is no terminal; with a look less than ten
 
 
-def side_by_side(items: Sequence[T], job: Callable[[T], None], parallel: int, title: str) -> None:
-    """Do the job for each item in threads, `parallel` at once, begun in order; the title stands in the progress line.
+class Turns:
+    """So many turns at once, given in the order in which they were asked for; those who come back go first."""
 
-    Raises what the first failing job raised, or KeyboardInterrupt after Ctrl-C, once no job is running any more.
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.taken = 0
+        self.lock = threading.Lock()
+        self.back, self.fresh = deque[threading.Lock](), deque[threading.Lock]()
+
+    def take_free(self) -> bool:
+        """Take a turn if one is free and nobody waits for it."""
+        with self.lock:
+            free = self.taken < self.limit and not self.back and not self.fresh
+            self.taken += free
+            return free
+
+    def take(self, back: bool = False) -> None:
+        """Wait for a turn, before all others if one comes `back`."""
+        with self.lock:
+            mine = threading.Lock()
+            mine.acquire()
+            (self.back if back else self.fresh).append(mine)
+            self._admit()
+        mine.acquire()  # is let go when the turn is there
+
+    def give(self) -> None:
+        with self.lock:
+            self.taken -= 1
+            self._admit()
+
+    def set_limit(self, limit: int) -> None:
+        """Another limit; who has a turn keeps it."""
+        with self.lock:
+            self.limit = limit
+            self._admit()
+
+    def _admit(self) -> None:
+        while self.taken < self.limit and (waiting := self.back or self.fresh):
+            self.taken += 1
+            waiting.popleft().release()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While it lasts, the caller's turn is free for others."""
+        self.give()
+        try:
+            yield
+        finally:
+            self.take(back=True)
+
+
+def side_by_side(
+    items: Sequence[T], job: Callable[[T], None], places: Turns, title: str, status: Callable[[], str] = str
+) -> None:
+    """Do the job for each item in threads, in so many places at once, begun in order.
+
+    A job that waits in `places.aside()` leaves its place to the next item, except where there is only one: that is
+    strictly in order. Title and status stand in the progress line. Raises what the first failing job raised, or
+    KeyboardInterrupt after Ctrl-C, once no job is running any more.
     """
     stop = threading.Event()
+    threads = min(len(items), 1 if places.limit == 1 else 2 * places.limit)
 
     def guarded(item: T) -> bool:
-        if stop.is_set():
-            return False
+        places.take()
         try:
+            if stop.is_set():
+                return False
             job(item)
         except BaseException:
             stop.set()  # here and not in the main thread, so that no further item is begun in between
             raise
+        finally:
+            places.give()
         return True
 
     failures: list[BaseException] = []
-    with _interrupts(stop) as interrupted, ThreadPoolExecutor(parallel) as pool, _progress(len(items), title) as show:
+    with _interrupts(stop) as interrupted, ThreadPoolExecutor(threads) as pool, _progress(len(items), title) as show:
         pending = {pool.submit(guarded, item) for item in items}
         done = 0
         while pending:
             # A time limit, since a wait without one cannot be interrupted on Windows.
-            finished, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+            finished, pending = wait(pending, timeout=LOOK_EVERY, return_when=FIRST_COMPLETED)
             for future in finished:
                 if error := future.exception():
                     failures.append(error)
@@ -54,7 +115,7 @@ def side_by_side(items: Sequence[T], job: Callable[[T], None], parallel: int, ti
                         notice("stopping: no new case is begun; those in flight finish first")
                 else:
                     done += future.result()
-            show(done)
+            show(done, status())
     if failures:
         for error in failures[1:]:
             notice(f"also failed: {error}")
@@ -87,28 +148,33 @@ def _interrupts(stop: threading.Event) -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _progress(total: int, title: str) -> Iterator[Callable[[int], None]]:
-    """A function that shows how many are done: a bar on a terminal, plain lines now and then elsewhere."""
+def _progress(total: int, title: str) -> Iterator[Callable[[int, str], None]]:
+    """A function that shows how many are done, and a status: a bar on a terminal, plain lines now and then elsewhere."""
     from tqdm import tqdm
 
-    if sys.stderr.isatty():
-        with tqdm(total=total, desc=title, file=sys.stderr, ascii=True, dynamic_ncols=True, unit="case") as bar:
-
-            def show_bar(done: int) -> None:
-                bar.update(done - bar.n)
-                bar.refresh()  # also without news: the clock shows that the program waits
-
-            yield show_bar
-        return
     started = last = time.monotonic()
     shown = 0
+    with tqdm(
+        total=total,
+        desc=title,
+        file=sys.stderr,
+        ascii=True,
+        dynamic_ncols=True,
+        unit="case",
+        disable=not sys.stderr.isatty(),
+    ) as bar:
 
-    def show_line(done: int) -> None:
-        nonlocal last, shown
-        now = time.monotonic()
-        if done == total != shown or now - last >= LINE_EVERY:
-            last, shown = now, done
-            meter = tqdm.format_meter(done, total, now - started, prefix=title, unit="case", bar_format=METER)
-            print(meter, file=sys.stderr)
+        def show(done: int, status: str) -> None:
+            nonlocal last, shown
+            now = time.monotonic()
+            if not bar.disable:
+                bar.update(done - bar.n)
+                bar.set_postfix_str(status)  # draws also without news: the clock shows that the program waits
+            elif done == total != shown or now - last >= LINE_EVERY:
+                last, shown = now, done
+                meter = tqdm.format_meter(
+                    done, total, now - started, prefix=title, unit="case", bar_format=METER, postfix=status
+                )
+                print(meter, file=sys.stderr)
 
-    yield show_line
+        yield show

@@ -1,12 +1,14 @@
-"""What stands on disk: the shape of a case, of the eleven record files and of the manifest, and where each file lies.
+"""What stands on disk: the shape of a case, of the ten record files and of the manifest, and where each file lies.
 
 The types are the codebook of the output tree and at the same time the check: `shape_fault` holds a value that was read
-against them. Every line of a record file has, besides the keys of its type here, the four of `Line`.
+against them. Every line of a record file has, besides the keys of its type here or those of `Blocked`, the five of `Line`.
 """
 
 import types
 from typing import Any, Literal, NamedTuple, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+RoleName = Literal["evaluated", "user", "judge"]
+ROLE_NAMES: tuple[RoleName, ...] = get_args(RoleName)
 Verdict = Literal["支持", "部分支持", "驳回"]
 ResponseKind = Literal["直接判断", "澄清提问"]
 Hit = Literal["是", "否"]
@@ -41,29 +43,64 @@ class Case(NamedTuple):
 # The record files
 
 
+Usage = dict[str, int | float | dict[str, int | float]]
+"""The figures that a provider sent with a completion, by its own names; details stand one level below."""
+
+
+Outcome = Literal["used", "rejected", "unreadable", "blocked"]
+
+
+class Call(TypedDict):
+    """A completion, or a content filter's refusal of one, and what it took to get it."""
+
+    role: RoleName
+    outcome: Outcome
+    model: str | None  # as the provider names it
+    finish_reason: str | None
+    usage: Usage | None
+    attempts: int  # requests since the role's call before, the last one included
+    refused: int  # of these, the ones that were throttled (429)
+    seconds: float  # in which these requests were open
+
+
+class Block(TypedDict):
+    """What a content filter refused for good."""
+
+    role: RoleName
+    code: str | None
+    words: str
+
+
+class Blocked(TypedDict):
+    """Stands for a record, a response or a label that a content filter prevented; see `--record-blocked`."""
+
+    blocked: Block
+
+
 class Line(TypedDict):
-    """What every record has: whose it is, and the hashes that tie it to its inputs and to its own bytes."""
+    """What every record has: whose it is, the calls it took, and the hashes that tie it to its inputs and its own bytes."""
 
     case_number: str
     cause_of_action: str
     input_sha256: str  # of the case and of the earlier records it was made from
+    calls: list[Call]
     record_sha256: str  # of run, file and all of the line before this key: a changed byte or a foreign line shows
 
 
 class Answers(TypedDict):
     complete_history: History
     underspecified_history: History
-    complete_response: str
-    underspecified_response: str
+    complete_response: str | Blocked
+    underspecified_response: str | Blocked
 
 
 class Labels(TypedDict):
-    complete_label: ResponseKind
-    underspecified_label: ResponseKind
-    complete_reason: str
-    underspecified_reason: str
-    complete_judge_reply: str
-    underspecified_judge_reply: str
+    complete_label: ResponseKind | Blocked
+    underspecified_label: ResponseKind | Blocked
+    complete_reason: str | None  # null, as the reply, where the label is blocked
+    underspecified_reason: str | None
+    complete_judge_reply: str | None
+    underspecified_judge_reply: str | None
 
 
 class InteractionRound(TypedDict):
@@ -151,12 +188,30 @@ ARTIFACTS: dict[str, Artifact] = {
     ),
 }
 MANIFEST_PATH = "runs/{run}/manifest.json"
+LOCK_PATH = "runs/{run}/lock"
+JOURNAL_PATH = "runs/{run}/{name}.open.jsonl"
+
+
+class Answer(TypedDict):
+    """A journal's line has this: an answer to a case that has no record yet, so that it need not be paid for again."""
+
+    role: RoleName
+    prompt_sha256: str
+    reply: str
 
 
 class Roles(TypedDict):
     evaluated: str
     user: str
     judge: str
+
+
+class Params(TypedDict):
+    """By role, what its requests have besides or instead of the usual fields; null removes one."""
+
+    evaluated: dict[str, Any]
+    user: dict[str, Any]
+    judge: dict[str, Any]
 
 
 class Manifest(TypedDict):
@@ -171,6 +226,7 @@ class Manifest(TypedDict):
     temperature: float
     judge_temperature: float
     max_tokens: int
+    params: Params
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -180,10 +236,12 @@ class Manifest(TypedDict):
 def shape_fault(value: Any, shape: Any, where: str) -> str | None:
     """The first way in which a JSON value is not of the shape, or None; `where` names the value in the answer.
 
-    Shapes are str, int, float, bool, None, Literal, list[...], dict[str, ...], unions and TypedDicts (exact keys).
+    Shapes are str, int, float, bool, None, Any, Literal, list[...], dict[str, ...], unions and TypedDicts (exact keys).
     An int is a float, as JSON has one kind of number; a bool is neither.
     """
     origin = get_origin(shape)
+    if shape is Any:
+        return None
     if is_typeddict(shape):
         hints = get_type_hints(shape)
         if not isinstance(value, dict):
@@ -206,7 +264,7 @@ def shape_fault(value: Any, shape: Any, where: str) -> str | None:
         return None if isinstance(value, str) and value in known else f"{where} is {value!r}, not one of {known}"
     elif origin in (Union, types.UnionType):
         options = [shape_fault(value, option, where) for option in get_args(shape)]
-        return None if None in options else options[0]
+        return None if None in options else options[0]  # the first is the usual one
     else:
         accepted = (int, float) if shape is float else (shape or type(None),)
         right = isinstance(value, accepted) and (shape is bool or not isinstance(value, bool))

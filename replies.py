@@ -7,10 +7,13 @@ ever searched for inside prose: 不支持, 部分支持 and 不是 each contain 
 """
 
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+
+from records import Usage
 
 T = TypeVar("T")
 L = TypeVar("L", bound=str)
@@ -18,6 +21,10 @@ L = TypeVar("L", bound=str)
 
 class UnreadableReply(ValueError):
     """A reply that holds no usable answer; the message says why and, where it can, what to change."""
+
+
+class FilteredReply(UnreadableReply):
+    """A reply that a content filter cut."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -76,22 +83,28 @@ def _content_text(content: Any) -> str:
     return "".join(texts)
 
 
+def _first_choice(completion: Mapping[str, Any]) -> dict[str, Any]:
+    choices = completion.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, dict) else {}
+
+
 def completion_text(completion: Mapping[str, Any]) -> str:
     """The visible text of a chat completion's first choice (one choice is asked for).
 
     Raises UnreadableReply when there is no choice or message, when the reply did not end by itself (`finish_reason`
     other than "stop"; none given is taken for an end if there is text), or when nothing visible is left of it.
     """
-    choices = completion.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
+    choice = _first_choice(completion)
+    message = choice.get("message")
+    if not isinstance(message, dict):
         raise UnreadableReply(f"it holds no completion: {json.dumps(completion, ensure_ascii=False)}")
     if choice.get("error"):
         raise UnreadableReply(f"it broke off: {json.dumps(choice['error'], ensure_ascii=False)}")
     finish = choice.get("finish_reason")
     if finish not in ("stop", None):
-        raise UnreadableReply(f"finish_reason is {finish!r}: {REJECTED.get(str(finish), 'not a normal end')}")
+        kind = FilteredReply if finish == "content_filter" else UnreadableReply
+        raise kind(f"finish_reason is {finish!r}: {REJECTED.get(str(finish), 'not a normal end')}")
     text = without_reasoning(_content_text(message.get("content")))
     if is_blank(text):
         refusal = message.get("refusal")
@@ -103,6 +116,47 @@ def completion_text(completion: Mapping[str, Any]) -> str:
     except UnicodeEncodeError as error:
         raise UnreadableReply("it holds half a character (a lone surrogate)") from error
     return text
+
+
+def usage_of(completion: Mapping[str, Any]) -> Usage | None:
+    """The finite figures in a completion's usage and one level below; None where it has none."""
+
+    def figures(given: Any) -> dict[str, int | float]:
+        found = given if isinstance(given, dict) else {}
+        return {
+            _storable(key): value
+            for key, value in found.items()
+            if type(value) is int or (type(value) is float and math.isfinite(value))
+        }
+
+    sent = completion.get("usage")
+    usage: Usage = {**figures(sent)}
+    if isinstance(sent, dict):
+        usage |= {_storable(key): below for key, value in sent.items() if (below := figures(value))}
+    return usage or None
+
+
+def tokens_of(usage: Usage | None) -> tuple[int, int] | None:
+    """Prompt and completion tokens; None where a provider did not send both."""
+    prompt, completion = (usage or {}).get("prompt_tokens"), (usage or {}).get("completion_tokens")
+    return (prompt, completion) if isinstance(prompt, int) and isinstance(completion, int) else None
+
+
+def named_model(completion: Mapping[str, Any]) -> str | None:
+    """The model's name as the provider gives it; None where it gives none."""
+    name = completion.get("model")
+    return _storable(name) if isinstance(name, str) else None
+
+
+def finish_reason_of(completion: Mapping[str, Any]) -> str | None:
+    """The first choice's finish reason; None where it has none."""
+    reason = _first_choice(completion).get("finish_reason")
+    return _storable(reason) if isinstance(reason, str) else None
+
+
+def _storable(text: str) -> str:
+    """A provider's word without half characters, which no file can hold, and of bounded length."""
+    return text[:200].encode("utf-8", errors="replace").decode("utf-8")
 
 
 # ----------------------------------------------------------------------------------------------------------------------

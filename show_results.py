@@ -3,9 +3,12 @@
 Reads: the data file (gold verdicts, classes) and all record files of the runs below the output root; makes no request and
 writes nothing. Comparable are runs that differ in the run id alone: same data, cases, code, models, endpoints, settings.
 All figures are fractions: from 0 to 1, QWK from -1 to 1. Metrics are exact fractions of counts until they are printed.
+What a content filter blocked (--record-blocked) counts as the evaluated model's failure where its own provider did it, and
+else is missing: then a run has no figure, only the worst and the best that it could be.
 Source: the paper's Section 6 and Appendix E.
 
     python show_results.py [--model NAME] [--run-id ID] [--format text|json]
+    python show_results.py --ledger [--model NAME] [--run-id ID]    calls, tokens and retries instead (ledger.py)
 """
 
 import argparse
@@ -26,7 +29,8 @@ from common import OPTIONS, load_dataset, parse, parser_for, value_of
 from errors import CheckpointError, SettingsError, command
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
-from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, Hits, Labels, Verdicts
+from ledger import ledger_object, ledger_text, run_lines
+from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, RoleName
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Metrics over pairs (truth, prediction) of small integers
@@ -40,10 +44,9 @@ Figures = dict[str, Fraction | None]
 
 def confusion(pairs: Sequence[Pair], size: int) -> list[list[int]]:
     """Counts by truth (row) and prediction (column), a matrix of shape (size, size)."""
-    from sklearn.metrics import confusion_matrix  # takes most of a second: not for --help
-
-    truth, prediction = zip(*pairs, strict=True)
-    counts: list[list[int]] = confusion_matrix(truth, prediction, labels=list(range(size))).tolist()
+    counts = [[0] * size for _ in range(size)]
+    for truth, prediction in pairs:
+        counts[truth][prediction] += 1
     return counts
 
 
@@ -91,39 +94,119 @@ def ljp_figures(pairs: Sequence[Pair]) -> Figures:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Tasks: from a case's record to its pairs
+# What is missing
+
+Bounds = dict[str, tuple[Fraction | None, Fraction | None]]
+"""Metric -> the worst and the best that it can be; None where it is undefined whatever is missing."""
 
 
-def lca_pairs(case: Case, record: Labels) -> list[Pair]:
-    labels = (record["complete_label"], record["underspecified_label"])
-    return [(truth, int(label == CLARIFICATION)) for truth, label in enumerate(labels)]
+def farthest(truth: int, size: int) -> int:
+    """The prediction farthest from the truth: in LJP 驳回 for 支持 and 部分支持, 支持 for 驳回; of two the other one."""
+    return size - 1 if truth < size - 1 else 0
 
 
-def dcg_pairs(case: Case, record: Hits) -> list[Pair]:
+def figure_bounds(
+    figures: Callable[[Sequence[Pair]], Figures], known: Sequence[Pair], missing: Sequence[int], size: int
+) -> Bounds:
+    """Bounds of the figures with the predictions for some truths missing.
+
+    Every metric but QWK rises with each right prediction, so that all wrong and all right are its bounds.
+    """
+    worst = figures([*known, *((truth, farthest(truth, size)) for truth in missing)])
+    best = figures([*known, *((truth, truth) for truth in missing)])
+    found: Bounds = {metric: (worst[metric], best[metric]) for metric in worst}
+    return found | ({"qwk": qwk_bounds(confusion(known, size), missing)} if "qwk" in found else {})
+
+
+def qwk_bounds(known: Counts, missing: Sequence[int]) -> tuple[Fraction | None, Fraction | None]:
+    """The least and the greatest QWK over all predictions that the missing truths may have had.
+
+    How many of them get each verdict decides D_e. For every such split D_o is least with both sides in order and greatest
+    with one of them reversed, as (i-j)² is convex.
+    """
+    size, whole = len(known), len(missing)
+    truths = [sum(truth == i for truth in missing) for i in range(size)]
+    found = []
+    for low in range(whole + 1):
+        for high in range(whole + 1 - low):
+            split = [low, whole - low - high, high]
+            agreeing = dealt(truths, split)
+            opposed = [row[::-1] for row in dealt(truths, split[::-1])]
+            for added in (agreeing, opposed):
+                value = qwk([[a + b for a, b in zip(*rows, strict=True)] for rows in zip(known, added, strict=True)])
+                found += [] if value is None else [value]
+    return min(found, default=None), max(found, default=None)
+
+
+def dealt(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
+    """Counts with these margins, dealt out in order from the first row and column on."""
+    left, counts = list(columns), []
+    for row in rows:
+        line = []
+        for j in range(len(left)):
+            line.append(min(row, left[j]))
+            row, left[j] = row - line[-1], left[j] - line[-1]
+        counts.append(line)
+    return counts
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Tasks: from a case's record to its outcomes
+
+Outcome = tuple[int, int | None]
+"""Truth and prediction, or None where there is none to count."""
+
+
+def blocked_by(value: Any) -> RoleName | None:
+    """Whose provider blocked what should stand here; None if it does stand here."""
+    role: RoleName | None = value["blocked"]["role"] if isinstance(value, dict) and "blocked" in value else None
+    return role
+
+
+def unheard(by: RoleName, truth: int, size: int) -> Outcome:
+    """What a block counts as: a failure of the evaluated model if that was blocked, and else nothing."""
+    return truth, farthest(truth, size) if by == "evaluated" else None
+
+
+def lca_outcomes(case: Case, record: Any) -> list[Outcome]:
+    labels = [record if "blocked" in record else record[f"{kind}_label"] for kind in ("complete", "underspecified")]
+    return [
+        unheard(by, truth, 2) if (by := blocked_by(label)) else (truth, int(label == CLARIFICATION))
+        for truth, label in enumerate(labels)
+    ]
+
+
+def dcg_outcomes(case: Case, record: Any) -> list[Outcome]:
+    if by := blocked_by(record):
+        return [unheard(by, 1, 2)]
     return [(1, int(any(judged["label"] == HIT for judged in record["rounds"])))]
 
 
-def ljp_pairs(case: Case, record: Verdicts) -> list[Pair]:
+def ljp_outcomes(case: Case, record: Any) -> list[Outcome]:
+    gold = [VERDICTS.index(verdict) for verdict in case.verdicts.values()]
+    if by := blocked_by(record):
+        return [unheard(by, truth, len(VERDICTS)) for truth in gold]
     if record["claims"] != list(case.verdicts):
         raise CheckpointError(f"case {case.number}: the claims of its verdicts are not those of the data file")
-    gold = map(VERDICTS.index, case.verdicts.values())
     return list(zip(gold, map(VERDICTS.index, record["verdicts"]), strict=True))
 
 
 class Task(NamedTuple):
     begun: tuple[str, ...]
     """The task is begun when one of these files exists; the last one holds its results."""
-    pairs: Callable[[Case, Any], list[Pair]]
+    outcomes: Callable[[Case, Any], list[Outcome]]
     figures: Callable[[Sequence[Pair]], Figures]
+    size: int
+    """Of what there is to predict, how many values there are."""
     unit: str
 
 
 TASKS: dict[str, Task] = {
-    "LCA": Task(("a1", "lca"), lca_pairs, lca_figures, "cases"),
-    "DCG": Task(("force_ask", "dcg"), dcg_pairs, dcg_figures, "cases"),
-    "LJP_direct": Task(("a1_direct", "ljp_direct"), ljp_pairs, ljp_figures, "claims"),
-    "LJP_gold": Task(("a1_force_judge", "ljp_gold"), ljp_pairs, ljp_figures, "claims"),
-    "LJP_interaction": Task(("ljp_interaction",), ljp_pairs, ljp_figures, "claims"),
+    "LCA": Task(("a1", "lca"), lca_outcomes, lca_figures, 2, "cases"),
+    "DCG": Task(("force_ask", "dcg"), dcg_outcomes, dcg_figures, 2, "cases"),
+    "LJP_direct": Task(("a1_direct", "ljp_direct"), ljp_outcomes, ljp_figures, 3, "claims"),
+    "LJP_gold": Task(("a1_force_judge", "ljp_gold"), ljp_outcomes, ljp_figures, 3, "claims"),
+    "LJP_interaction": Task(("ljp_interaction",), ljp_outcomes, ljp_figures, 3, "claims"),
 }
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -160,9 +243,17 @@ def comparable(runs: Sequence[Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def task_pairs(run: Run, name: str, task: Task) -> dict[str, list[list[Pair]]] | None:
-    """A task's pairs by class and case, in the run's case order; None if it was never begun, CheckpointError that names
-    run and task if it is incomplete.
+class Scored(NamedTuple):
+    """A case of a task."""
+
+    outcomes: list[Outcome]
+    blocked: bool
+    """Whether a failure here is a content filter's and not an answer."""
+
+
+def task_cases(run: Run, name: str, task: Task) -> dict[str, list[Scored]] | None:
+    """A task's cases by class, in the run's case order; None if it was never begun, CheckpointError that names run and
+    task if it is incomplete.
     """
     if not any(run.path(file).exists() for file in task.begun):
         return None
@@ -170,23 +261,76 @@ def task_pairs(run: Run, name: str, task: Task) -> dict[str, list[list[Pair]]] |
         records = run.read(task.begun[-1])
     except CheckpointError as error:
         raise CheckpointError(f"{name} of {run.manifest['run_id']} cannot be shown: {error}") from error
-    by_class: dict[str, list[list[Pair]]] = {}
+    by_class: dict[str, list[Scored]] = {}
     for case in run.cases:
-        by_class.setdefault(CLASS_OF[case.cause], []).append(task.pairs(case, records[case.number]))
+        record = records[case.number]
+        blocked = any(blocked_by(value) == "evaluated" for value in (record, *record.values()))
+        by_class.setdefault(CLASS_OF[case.cause], []).append(Scored(task.outcomes(case, record), blocked))
     return {title: by_class[title] for title in CLASSES if title in by_class}
 
 
 def summary(per_run: Mapping[str, Fraction | None]) -> dict[str, Any]:
-    """Mean, sample SD (ddof=1) and values of a metric; the first two are null where a run's value is undefined, the SD
-    also for a single run.
+    """Mean, sample SD (ddof=1) and values of a metric; the first two are null where a run has no value, the SD also for a
+    single run.
     """
     values = [value for value in per_run.values() if value is not None]
     defined = len(values) == len(per_run)
     return {
         "mean": float(statistics.mean(values)) if defined else None,
         "sd": statistics.stdev(values) if defined and len(values) > 1 else None,
-        "per_run": {run_id: None if value is None else float(value) for run_id, value in per_run.items()},
+        "per_run": {run_id: number_of(value) for run_id, value in per_run.items()},
     }
+
+
+def number_of(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def scope_results(task: Task, per_run: Mapping[str, Sequence[Scored]]) -> dict[str, dict[str, Any]]:
+    """The metrics of some cases of a task, in each run and summed up; with the bounds of the runs that have no more."""
+    figures: dict[str, dict[str, Fraction | None]] = {}
+    limits: dict[str, Bounds] = {}
+    for run_id, cases in per_run.items():
+        outcomes = [outcome for case in cases for outcome in case.outcomes]
+        known = [(truth, prediction) for truth, prediction in outcomes if prediction is not None]
+        missing = [truth for truth, prediction in outcomes if prediction is None]
+        if missing:
+            limits[run_id] = figure_bounds(task.figures, known, missing, task.size)
+        for metric, value in (dict.fromkeys(limits[run_id]) if missing else task.figures(known)).items():
+            figures.setdefault(metric, {})[run_id] = value
+    found = {metric: summary(values) for metric, values in figures.items()}
+    for metric in found if limits else ():
+        ends = {run_id: by_metric[metric] for run_id, by_metric in limits.items()}
+        found[metric]["bounds"] = {run_id: [*map(number_of, pair)] for run_id, pair in ends.items()}
+    return found
+
+
+def task_results(task: Task, per_run: Mapping[str, Mapping[str, Sequence[Scored]]]) -> dict[str, Any]:
+    """A task's figures overall and by class, sizes, and by run how many cases were blocked, if any were."""
+    scopes = {
+        title: {run_id: by_class[title] for run_id, by_class in per_run.items()}
+        for title in next(iter(per_run.values()))
+    }
+    overall = {run_id: [case for cases in by_class.values() for case in cases] for run_id, by_class in per_run.items()}
+
+    def size(cases: Sequence[Scored]) -> int:
+        return len(cases) if task.unit == "cases" else sum(len(case.outcomes) for case in cases)
+
+    found = {
+        "overall": scope_results(task, overall),
+        "by_class": {title: scope_results(task, cases) for title, cases in scopes.items()},
+        "n": {
+            "overall": size(next(iter(overall.values()))),
+            "by_class": {title: size(next(iter(cases.values()))) for title, cases in scopes.items()},
+        },
+    }
+    for word, counted in (
+        ("blocked", lambda case: case.blocked),
+        ("missing", lambda case: any(prediction is None for _, prediction in case.outcomes)),
+    ):
+        counts = {run_id: sum(map(counted, cases)) for run_id, cases in overall.items()}
+        found |= {word: counts} if any(counts.values()) else {}
+    return found
 
 
 def group_results(runs: Sequence[Run]) -> dict[str, Any]:
@@ -194,28 +338,9 @@ def group_results(runs: Sequence[Run]) -> dict[str, Any]:
     manifest = runs[0].manifest
     tasks: dict[str, Any] = {}
     for name, task in TASKS.items():
-        found = {run.manifest["run_id"]: task_pairs(run, name, task) for run in runs}
-        begun = {run_id: by_class for run_id, by_class in found.items() if by_class is not None}
-        if not begun:
-            continue
-        scopes = {
-            run_id: {"overall": [case for cases in by_class.values() for case in cases], **by_class}
-            for run_id, by_class in begun.items()
-        }
-        figures: dict[str, dict[str, dict[str, Fraction | None]]] = {}
-        sizes: dict[str, int] = {}
-        for run_id, by_scope in scopes.items():
-            for scope, cases in by_scope.items():
-                pairs = [pair for case in cases for pair in case]
-                sizes[scope] = len(cases) if task.unit == "cases" else len(pairs)
-                for metric, value in task.figures(pairs).items():
-                    figures.setdefault(scope, {}).setdefault(metric, {})[run_id] = value
-        shown = {scope: {metric: summary(values) for metric, values in by.items()} for scope, by in figures.items()}
-        tasks[name] = {
-            "overall": shown.pop("overall"),
-            "by_class": shown,
-            "n": {"overall": sizes.pop("overall"), "by_class": sizes},
-        }
+        found = {run.manifest["run_id"]: task_cases(run, name, task) for run in runs}
+        if begun := {run_id: by_class for run_id, by_class in found.items() if by_class is not None}:
+            tasks[name] = task_results(task, begun)
     return {
         "model": manifest["models"]["evaluated"],
         "user_model": manifest["models"]["user"],
@@ -227,7 +352,7 @@ def group_results(runs: Sequence[Run]) -> dict[str, Any]:
         "settings": {
             key: value
             for key, value in manifest.items()
-            if key in ("endpoints", "temperature", "judge_temperature", "max_tokens", "code_sha256")
+            if key in ("endpoints", "temperature", "judge_temperature", "max_tokens", "params", "code_sha256")
         },
         "tasks": tasks,
     }
@@ -259,11 +384,19 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
             sd = "-" if len(done) == 1 else number(found["sd"])
             defined = sum(value is not None for value in found["per_run"].values())
             note = f"  ({defined} of {len(done)} runs defined)" if 0 < defined < len(done) else ""
+            note += "".join(
+                f"  {run} between {number(low)} and {number(high)}"
+                for run, (low, high) in found.get("bounds", {}).items()
+            )
             head = f"  {padded(scope, 40)} {size:5}" if metric == next(iter(figures)) else " " * 48
             yield f"{head}  {metric:12}  {'  '.join(values)}  {number(found['mean']):>9}  {sd:>9}{note}"
     shown = [found for figures in (task["overall"], *task["by_class"].values()) for found in figures.values()]
     if len(done) > 1 and all(len(set(found["per_run"].values())) == 1 for found in shown):
         yield "  the same figures in every run: does the provider sample at all?"
+    for word, meaning in (("blocked", "counted as failures"), ("missing", "so that there are bounds only")):
+        for run, count in task.get(word, {}).items():
+            if count:
+                yield f"  {run}: {count} cases {word} by a content filter, {meaning}"
     if len(done) < len(runs):
         yield f"  of {len(runs)} runs, {len(done)} have this task"
 
@@ -282,6 +415,9 @@ def group_text(results: Mapping[str, Any], differing: Sequence[tuple[str, str, s
         f"Settings         temperature {settings['temperature']}, judge temperature {settings['judge_temperature']}, "
         f"max tokens {settings['max_tokens']}"
     )
+    for role, params in settings["params"].items():
+        if params:
+            yield f"{'':17}{role} with {json.dumps(params, ensure_ascii=False)}"
     yield from (f"  unlike group 1: {setting} is {here}, not {there}" for setting, there, here in differing)
     for name in TASKS:
         yield ""
@@ -299,10 +435,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", help="only runs of this evaluated model, by its exact name")
     parser.add_argument("--run-id", help="only the run of this id")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("--ledger", action="store_true", help="calls, tokens, retries and seconds instead of figures")
     given = parse(parser, argv)
     data_file, root = (value_of(option, given, os.environ) for option in places)
     runs = select(data_file, root, given)
     groups = comparable(runs)
+    if given.ledger:
+        ledger = {name: [line for run in group for line in run_lines(run)] for name, group in named(groups).items()}
+        print(json.dumps(ledger_object(ledger), indent=1) if given.format == "json" else "\n".join(ledger_text(ledger)))
+        return
     results = [group_results(group) for group in groups]
     if given.format == "json":
         print(json.dumps({"groups": results}, indent=1))  # ASCII: lossless whatever the console's encoding
@@ -313,6 +454,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     for position, (group, found) in enumerate(zip(groups, results, strict=True), 1):
         print(f"{'=' * 120}\nGroup {position} of {len(groups)}; all figures are fractions")
         print("\n".join(group_text(found, differences(groups[0][0].manifest, group[0].manifest))))
+
+
+def named(groups: Sequence[Sequence[Run]]) -> dict[str, Sequence[Run]]:
+    """The groups by their place and evaluated model."""
+    return {f"Group {n}, {group[0].manifest['models']['evaluated']}": group for n, group in enumerate(groups, 1)}
 
 
 def select(data_file: Path, root: Path, given: argparse.Namespace) -> list[Run]:

@@ -17,8 +17,8 @@ import eval_LJP_direct
 import eval_LJP_gold
 import eval_LJP_interaction
 import LexAwN_gen
-from adapter import Connect, Role, RoleName, Send
-from records import ARTIFACTS
+from adapter import Connect, Role, Send
+from records import ARTIFACTS, RoleName
 
 ASK = '{"reason": "还在提问", "label": "澄清提问"}'
 JUDGE = '{"reason": "已有结论", "label": "直接判断"}'
@@ -66,6 +66,11 @@ def make_case(number: str = "1", **changes: Any) -> dict[str, Any]:
         "underspecified_consultation": history(f"案{number}：他借了我1万，能都要回来吗？"),
     }
     return {key: value for key, value in {**case, **changes}.items() if value is not None}
+
+
+def without_calls(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record but for what differs between two runs with the same replies: seconds, and the hashes over them."""
+    return {key: value for key, value in record.items() if key not in ("calls", "input_sha256", "record_sha256")}
 
 
 def body(text: str | None, finish_reason: str | None = "stop", **message: Any) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any
 
 from fakes import body, sensible
 
-from adapter import RoleName
+from records import RoleName
 
 HERE = Path(__file__).resolve().parent.parent
 ROLES: dict[str, RoleName] = {"m": "evaluated", "u": "user", "j": "judge"}

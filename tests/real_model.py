@@ -24,11 +24,11 @@ from typing import Any
 from fakes import Folder, history, make_case
 from loopback import HERE, Loopback, begin, fetch, finish, surroundings
 
-from adapter import ChatModel, RoleName, make_role, openai_client
+from adapter import Channel, ChatModel, make_role, openai_client
 from errors import ProviderError
 from LexAwN_gen import exchange
 from policies import PROMPTS
-from records import ARTIFACTS, HITS, RESPONSE_KINDS, VERDICTS
+from records import ARTIFACTS, HITS, RESPONSE_KINDS, VERDICTS, RoleName
 from simulate import STAGES
 
 PACKAGE = "xllamacpp==2026.10.11549"
@@ -262,7 +262,7 @@ class Errors(unittest.TestCase):
 
     def model(self, server: Server, path: str = "/v1", key: str = "any", retries: int = 0) -> ChatModel:
         env = {"OPENAI_BASE_URL": server.address + path, "OPENAI_API_KEY": key}
-        return ChatModel(make_role("evaluated", "m", 0.7, 400, 60.0, env), openai_client, retries)
+        return ChatModel(Channel(make_role("evaluated", "m", 0.7, 400, 60.0, env), openai_client, retries))
 
     def told(self, model: ChatModel, prompt: str = "你好") -> str:
         with self.assertRaises(ProviderError) as caught:
@@ -285,7 +285,7 @@ class Errors(unittest.TestCase):
     def test_a_server_that_still_loads_is_waited_for(self) -> None:
         server = Server(self, 512)
         model = self.model(server, retries=20)
-        self.assertTrue(callable(model.send))  # the client is made before the race begins
+        self.assertTrue(callable(model.channel.send))  # the client is made before the race begins
         while (status := server.get("/health")[0]) is None:
             time.sleep(0.01)
         if status != 503:

@@ -16,7 +16,7 @@ import show_results
 from checkpoints import Run, append, folder_name, is_device_name, read_manifest
 from common import load_dataset
 from errors import CheckpointError, LexPilotError, SettingsError
-from records import ARTIFACTS
+from records import ARTIFACTS, ROLE_NAMES
 
 LATER = {  # a command that reads the file without writing it
     "a1": "eval_LCA.py",
@@ -246,6 +246,7 @@ class ManifestTest(FinishedRun):
             ("temperature", None, 0.2),
             ("judge_temperature", None, 0.2),
             ("max_tokens", None, 99),
+            *(("params", role, {"top_p": 0.9}) for role in ROLE_NAMES),
         ]
         self.assertEqual({key for key, _, _ in changes}, set(stored) - {"run_id"})
         for key, part, value in changes:
@@ -272,6 +273,7 @@ class ManifestTest(FinishedRun):
             ("--temperature", "0"),
             ("--judge-temperature", "0"),
             ("--max-tokens", "5"),
+            *((f"--{role}-params", '{"seed": 1}') for role in ("eval", "user", "judge")),
         ):
             with self.subTest(option), self.assertRaises(SettingsError):
                 self.play("eval_DCG.py", option, value)

@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -14,8 +15,7 @@ from pathlib import Path
 from fakes import SIX_COMMANDS, STAGES, Folder, make_case
 from loopback import HERE, Loopback, begin, finish, surroundings
 
-from adapter import RoleName
-from records import ARTIFACTS
+from records import ARTIFACTS, RoleName
 
 HAS_OPENAI = importlib.util.find_spec("openai") is not None
 ALL_COMMANDS = (*STAGES, "show_results.py", "common.py")
@@ -208,9 +208,11 @@ class OverTheWire(Commands):
                 status, out, err = finish(begin("show_results.py", *places, env=surroundings(loopback.url, **env)))
                 self.assertEqual((status, err), (0, b""))
                 self.assertEqual("婚姻家庭、继承纠纷".encode("gbk") in out, "PYTHONIOENCODING" in env)
-        self.assertEqual(len(seen[0]), len(ARTIFACTS) + 1)
-        self.assertEqual(seen[0], seen[1])
-        self.assertEqual(seen[0], seen[2])
+        self.assertEqual(len(seen[0]), len(ARTIFACTS) + 2)  # with manifest and lock
+        timed = re.compile(rb'"seconds": [0-9.]+|"(input|record)_sha256": "[0-9a-f]+"')
+        one, other, last = ({path: timed.sub(b"", raw) for path, raw in files.items()} for files in seen)
+        self.assertEqual(one, other)
+        self.assertEqual(one, last)
 
     def test_no_credential_reaches_a_file_or_a_message(self) -> None:
         def echo(count: int, role: RoleName) -> tuple[int, bytes] | None:
@@ -229,7 +231,7 @@ class OverTheWire(Commands):
             for path, raw in self.snapshot().items():
                 self.assertNotIn(secret.encode(), raw, path)
 
-    def test_a_killed_stage_resumes_with_the_interrupted_cases_alone(self) -> None:
+    def test_a_killed_stage_resumes_with_the_interrupted_calls_alone(self) -> None:
         reached, release = threading.Event(), threading.Event()
 
         def hold(count: int, role: RoleName) -> tuple[int, bytes] | None:
@@ -248,7 +250,7 @@ class OverTheWire(Commands):
         release.set()
         self.assertEqual([record["case_number"] for record in self.records("a1")], ["1"])
         self.run_commands(loopback)
-        self.assertEqual(len(loopback.asked), 4 + 3 * 22 - 2)
+        self.assertEqual(len(loopback.asked), 1 + 3 * 22)  # the fourth call was under way
 
     def interrupted(self) -> tuple["subprocess.Popen[bytes]", bytes, threading.Event]:
         """A stage after one Ctrl-C, with two of its three cases in flight and held back until the event is set."""
@@ -291,7 +293,7 @@ class OverTheWire(Commands):
         self.assertEqual([path for path in self.snapshot() if path.endswith("jsonl")], [])
 
     @unittest.skipIf(sys.platform == "win32", "needs a limit on file size")
-    def test_a_full_disk_leaves_no_half_line_and_the_case_is_asked_again(self) -> None:
+    def test_a_full_disk_leaves_no_half_line_and_loses_no_answer(self) -> None:
         loopback = Loopback(self, plain)
         long = [{"role": "user", "content": "案：" + "很长的故事。" * 1000}]  # the records outgrow the manifest
         self.write_cases([make_case(str(n), complete_consultation=long) for n in (1, 2, 3)])
@@ -315,7 +317,7 @@ class OverTheWire(Commands):
         self.assertEqual(len(loopback.asked) - before, 3)
         status, _, err = self.call("eval_LJP_gold.py", url=loopback.url)
         self.assertEqual(status, 0, err)
-        self.assertEqual(len(loopback.asked) - before, 3 + 1 + 3)
+        self.assertEqual(len(loopback.asked) - before, 3 + 3)  # the third case's answer stood in the journal
 
     def test_redirected_progress_is_plain_lines(self) -> None:
         loopback = Loopback(self, plain)

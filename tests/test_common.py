@@ -18,9 +18,9 @@ from fakes import STAGES, Folder, Provider, history, make_case, sensible
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapter import ROLE_NAMES
+from adapter import make_role
 from categories import CLASS_OF, CLASSES
-from checkpoints import Run
+from checkpoints import Run, Step
 from common import (
     HERE,
     OPTIONS,
@@ -29,11 +29,13 @@ from common import (
     Settings,
     describe,
     load_dataset,
+    make_run,
     numbered,
+    parse,
     parser_for,
+    prepare,
     quoted,
     render,
-    start,
     value_of,
 )
 from errors import DatasetError, SettingsError
@@ -41,7 +43,7 @@ from eval_DCG import dcg_judge_prompt, forced_question_prompt
 from eval_LCA import lca_judge_prompt
 from eval_LJP_gold import extraction_prompt, force_judge_prompt
 from LexAwN_gen import lexawn_prompt, user_prompt
-from records import VERDICTS, Case, shape_fault
+from records import ROLE_NAMES, VERDICTS, Case, shape_fault
 
 # A busy machine that still has to build hypothesis' tables is slow, not wrong.
 SOME = settings(deadline=None, max_examples=60, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -524,6 +526,26 @@ class OptionRow(NamedTuple):
 BAD_TEXTS = ("", " ", "　", "a\nb", "a\x07")
 BAD_COUNTS = ("", " ", "x", "1.5", "1e3", "nan", "inf", "-1", "0x10", "1 2", "九")
 BAD_NUMBERS = ("", " ", "x", "nan", "inf", "-inf", "1e999", "-0.1", "0,7", "九")
+BAD_ANSWERS = ("", " ", "x", "2", "ja", "on ")
+BAD_PARAMS = (
+    *("", " ", "x", "1", "null", "[]", '"a"', "{", "{seed: 1}", "{'seed': 1}", '{"seed": 1} x', '{"a": 1, "a": 2}'),
+    *(
+        '{"a": NaN}',
+        '{"a": 1e999}',
+        '{"a": {"b": -Infinity}}',
+        '{"a": "\\ud800"}',
+        "[" * 9999,
+        '{"a": ' + "9" * 9999 + "}",
+    ),
+    *(
+        '{"messages": []}',
+        '{"model": "m"}',
+        '{"model": null}',
+        '{"stream": true}',
+        '{"n": 2}',
+        '{"extra_body": {"a": 1}}',
+    ),
+)
 OPTION_ROWS = (
     OptionRow("--model", None, "a b", "a b", "b", "b", BAD_TEXTS),
     OptionRow("--user-model", "DeepSeek-V4.1-Flash", "甲/乙:1", "甲/乙:1", "b", "b", BAD_TEXTS),
@@ -535,9 +557,16 @@ OPTION_ROWS = (
     OptionRow("--temperature", 0.7, "0", 0.0, "1.5", 1.5, BAD_NUMBERS),
     OptionRow("--judge-temperature", 0.1, "0", 0.0, "1.5", 1.5, BAD_NUMBERS),
     OptionRow("--max-tokens", 8192, "1", 1, "16000", 16000, (*BAD_COUNTS, "0")),
+    *(
+        OptionRow(f"--{role}-params", {}, '{"seed": 1}', {"seed": 1}, '{"n": null}', {"n": None}, BAD_PARAMS)
+        for role in ("eval", "user", "judge")
+    ),
     OptionRow("--timeout", 120.0, "0.5", 0.5, "600", 600.0, (*BAD_NUMBERS, "0")),
     OptionRow("--retries", 3, "0", 0, "30", 30, BAD_COUNTS),
     OptionRow("--parallel", 8, "1", 1, "64", 64, (*BAD_COUNTS, "0")),
+    OptionRow("--record-blocked", False, "yes", True, "1", True, BAD_ANSWERS),
+    OptionRow("--plan", False, "true", True, "0", False, BAD_ANSWERS),
+    OptionRow("--prices", None, "甲 a", Path("甲 a"), "b", Path("b"), ()),
 )
 OPTION_OF = {option.flag: option for option in OPTIONS}
 
@@ -615,7 +644,8 @@ class AnOption(TestsOfOptions):
         for row in OPTION_ROWS:
             with self.subTest(row.flag):
                 self.assertIn(f"unrecognized arguments: {row.flag[:-1]} ", self.refused(row.flag[:-1], row.given))
-                self.refused(row.flag)
+                if OPTION_OF[row.flag].alone is None:
+                    self.refused(row.flag)
         for argv in (["--mode", "m"], ["--api-key", "k"], ["stray"], ["--model", "m", "stray"]):
             with self.subTest(argv=argv):
                 self.refused(*argv)
@@ -628,7 +658,7 @@ class AnOption(TestsOfOptions):
             self.assertEqual(caught.exception.code, 0)
             text = "".join(shown.getvalue().split())
             for row in OPTION_ROWS:
-                default = "".join(str("none" if row.default is None else row.default).split())
+                default = "".join(str("none" if row.default in (None, {}, False) else row.default).split())
                 with self.subTest(script, flag=row.flag):
                     self.assertEqual(text.count(f"[{OPTION_OF[row.flag].variable};default:{default}]"), 1)
 
@@ -636,6 +666,35 @@ class AnOption(TestsOfOptions):
         default = Path("100% da") / "data.json"
         option = Option("--dataset", "LEXPILOT_DATASET", Path, default, "data file")
         self.assertIn(str(default), " ".join(parser_for("x.py", "about", [option]).format_help().split()))
+
+
+class Params(TestsOfOptions):
+    def test_fields_reach_the_request_and_null_removes_one(self) -> None:
+        for text, changed in (
+            ("{}", {}),
+            ('{"n": null}', {"n": None}),
+            ('{"n": 1, "top_p": 0.5}', {"top_p": 0.5}),
+            ('{"max_tokens": null, "max_completion_tokens": 9}', {"max_tokens": None, "max_completion_tokens": 9}),
+            ('{"temperature": 1}', {"temperature": 1}),
+            (
+                '{"chat_template_kwargs": {"enable_thinking": false}}',
+                {"chat_template_kwargs": {"enable_thinking": False}},
+            ),
+            ('{"a": {"b": null, "c": [1, "思", true]}}', {"a": {"b": None, "c": [1, "思", True]}}),
+        ):
+            with self.subTest(text):
+                params = self.value("--eval-params", ["--eval-params", text])
+                usual = {"model": "m", "messages": [{"role": "user", "content": "问"}], "temperature": 0.7}
+                expected = {**usual, "max_tokens": 5, "n": 1, **changed}
+                role = make_role("evaluated", "m", 0.7, 5, 9.0, {}, params)
+                self.assertEqual(role.request("问"), {k: v for k, v in expected.items() if v is not None})
+
+    def test_a_shell_that_took_the_quotes_is_told_of(self) -> None:
+        self.assertIn("set the variable instead", " ".join(self.refused("--eval-params", "{seed: 1}").split()))
+
+    def test_the_key_may_not_stand_there_as_they_are_written_to_files(self) -> None:
+        with self.assertRaisesRegex(SettingsError, "^LEXPILOT_JUDGE_PARAMS: holds the key"):
+            make_role("judge", "m", 0.7, 5, 9.0, {"OPENAI_API_KEY": "sk-12345"}, {"a": ["x sk-12345"]})
 
 
 GOOD_RUN_IDS = (
@@ -689,7 +748,10 @@ class TheStartOfAStage(Folder):
         """A run begun, and what was said on stderr; nothing may be asked or written."""
         provider, said = Provider(sensible), io.StringIO()
         with contextlib.redirect_stderr(said):
-            run = start(argv, provider.connect, "x.py", "about", roles=ROLE_NAMES, writes=("a1",), env=env)
+            given = parse(parser_for("x.py", "about", OPTIONS), argv)
+            run = make_run(Settings(*(value_of(option, given, env) for option in OPTIONS)), provider.connect, env)
+            run.check_settings()
+            prepare(run, [Step("a1", ROLE_NAMES, lambda case, earlier, models: {}, lambda case, earlier: ())])
         self.assertEqual(provider.asked, [])
         self.assertEqual([path.name for path in self.root.iterdir()], ["data.json"])
         return run, said.getvalue()
@@ -710,6 +772,8 @@ class TheStartOfAStage(Folder):
             "LEXPILOT_TIMEOUT": "9.5",
             "LEXPILOT_RETRIES": "0",
             "LEXPILOT_PARALLEL": "3",
+            "LEXPILOT_EVAL_PARAMS": '{"top_p": 0.9}',
+            "LEXPILOT_USER_PARAMS": '{"n": null}',
             "LEXPILOT_USER_BASE_URL": "http://localhost:8080/v1/",
         }
         run, _ = self.begin("--run-id", "r3", "--judge-model", "丁", **variables)
@@ -725,13 +789,14 @@ class TheStartOfAStage(Folder):
                 "temperature": 0.5,
                 "judge_temperature": 0.25,
                 "max_tokens": 77,
+                "params": {"evaluated": {"top_p": 0.9}, "user": {"n": None}, "judge": {}},
             },
         )
-        self.assertEqual((run.root, run.parallel, [case.number for case in run.cases]), (out, 3, ["1", "2"]))
+        self.assertEqual((run.root, run.places.limit, [case.number for case in run.cases]), (out, 3, ["1", "2"]))
         for name, temperature in zip(ROLE_NAMES, (0.5, 0.5, 0.25), strict=True):
-            role = run.models[name].role
+            role = run.channels[name].role
             self.assertEqual((role.name, role.temperature, role.max_tokens, role.timeout), (name, temperature, 77, 9.5))
-            self.assertEqual(run.models[name].retries, 0)
+            self.assertEqual(run.channels[name].retries, 0)
 
     def test_a_limit_selects_the_first_cases_and_one_beyond_the_file_all(self) -> None:
         for limit, expected in (("1", ["1"]), ("3", ["1", "2", "3"]), ("99", ["1", "2", "3"])):

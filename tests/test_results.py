@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 
 import show_results
-from adapter import RoleName
 from errors import CheckpointError, SettingsError
+from records import RoleName
 from show_results import Pair, confusion, dcg_figures, f1, lca_figures, ljp_figures, number, padded, summary
 
 MANY = settings(max_examples=200, deadline=None, database=None)

@@ -17,7 +17,6 @@ from fakes import Folder, Provider, history, make_case
 from loopback import begin, fetch, finish, surroundings
 
 import simulate
-from adapter import RoleName
 from common import HERE, load_dataset
 from errors import SettingsError
 from eval_LCA import lca_judge_prompt
@@ -36,7 +35,7 @@ from policies import (
     expected,
     judging,
 )
-from records import Case, Verdict
+from records import Case, RoleName, Verdict
 from show_results import TASKS
 from show_results import main as show
 
