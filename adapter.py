@@ -427,8 +427,9 @@ class Channel:
             try:
                 return self._reply(request, spent, calls, aside)
             except UnreadableReply as error:
-                marks = frozenset({"content_filter"} if isinstance(error, FilteredReply) else ())
-                kind, fault = ModelOutputError, Fault(f"the reply is rejected: {error}", marks=marks)
+                code = "content_filter" if isinstance(error, FilteredReply) else None
+                marks = frozenset({code} if code else ())
+                kind, fault = ModelOutputError, Fault(f"the reply is rejected: {error}", marks=marks, code=code)
             except Fault as error:
                 kind, fault = ProviderError, error
             if fault.throttled:
@@ -450,20 +451,19 @@ class Channel:
                 notice(f"{told}; throttled to {limit} of {self.gate.most} at once, asks again in {pause:.1f} s")
             with aside():
                 self.pause(pause)
-        words = self.role.shown(str(fault))
         asked = ""
         if pause > LONGEST_PAUSE:
             asked = f" It asks for a pause of {pause:.0f} s."
         elif fault.throttled:
             asked = f" It has answered nothing else for {self.clock() - since:.0f} s."
         tries = faults + throttled
-        times = "1 try" if tries == 1 else f"{tries} tries"
-        message = f"{self.role}, {times}: {words}.{asked} {self._advice(fault)}"
-        if fault.marks & FILTERED:
-            if kind is ProviderError:
-                self._note(calls, spent, "blocked", {})
-            raise BlockedError(message, Block(role=self.role.name, code=fault.code, words=words)) from fault
-        raise kind(message) from fault
+        words = self.role.shown(str(fault))
+        message = f"{self.role}, {tries} {'try' if tries == 1 else 'tries'}: {words}.{asked} {self._advice(fault)}"
+        if fault.marks.isdisjoint(FILTERED):
+            raise kind(message) from fault
+        if kind is ProviderError:  # a rejected reply is noted already
+            self._note(calls, spent, "blocked", {})
+        raise BlockedError(message, Block(role=self.role.name, code=fault.code, words=words)) from fault
 
     def _reply(self, request: Mapping[str, Any], spent: Spent, calls: list[Call], aside: Aside) -> str:
         """The text that one request comes to; Fault or UnreadableReply where it comes to none."""

@@ -365,7 +365,8 @@ class Run:
 
         Of a case that was interrupted, as many of the first calls are left out as it has answers from then.
         """
-        to_do, kept = self._to_do(step.name), self._answers(step.name)
+        to_do = self._to_do(step.name)
+        kept = self._answers(step.name, to_do)
         calls: list[Planned] = []
         for case in to_do:
             earlier = self._earlier(step.name, case)
@@ -373,7 +374,7 @@ class Run:
                 calls += list(step.plan(case, earlier))[len(kept.get(case.number, ())) :]
         return to_do, calls
 
-    def _answers(self, name: str) -> dict[str, list[dict[str, Any]]]:
+    def _answers(self, name: str, to_do: Iterable[Case]) -> dict[str, list[dict[str, Any]]]:
         """The answers from before an interruption to cases that have no record in the file yet, by case number.
 
         Unlike a record a broken answer is no obstacle: its call is made again.
@@ -383,7 +384,7 @@ class Run:
             lines = path.read_bytes().split(b"\n") if path.exists() else []
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from error
-        cases = {case.number: case for case in self._to_do(name)}
+        cases = {case.number: case for case in to_do}
         found: dict[str, list[dict[str, Any]]] = {}
         for number, line in enumerate(lines, 1):
             if not line:
@@ -411,7 +412,8 @@ class Run:
             self._prepare(path.parent)
             self._prepare(self.journal(name).parent)
             self._shut_others_out()
-            to_do, kept = self._to_do(name), self._answers(name)  # from now on nobody else writes
+            to_do = self._to_do(name)  # once more: from now on nobody else writes
+            kept = self._answers(name, to_do)
             _end_last_line(self.journal(name))
             status = _status(self.channels.values())
             side_by_side(to_do, lambda case: self._do(step, case, kept), self.places, path.name, status)

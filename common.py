@@ -209,12 +209,16 @@ class Dataset(NamedTuple):
     sha256: str  # of the file's bytes
 
 
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 class _Object(dict[str, Any]):
     """A JSON object that remembers which of its keys stood there twice."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        self.repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+        counts = Counter(key for key, _ in pairs) if len(self) < len(pairs) else {}
+        self.repeated = [key for key, count in counts.items() if count > 1]
 
 
 def load_dataset(path: Path) -> Dataset:
@@ -285,7 +289,7 @@ def _json_faults(value: Any, path: tuple[str, ...]) -> Iterator[str]:
             yield from _json_faults(item, (*path[:-1], f"{path[-1] if path else ''}[{position}]"))
     elif isinstance(value, float) and not math.isfinite(value):
         yield f"{where}: {value} is not a number that JSON knows"
-    elif isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+    elif isinstance(value, str) and SURROGATE.search(value):
         yield f"{where}: holds half a character (a lone surrogate)"
 
 
