@@ -442,8 +442,8 @@ class Run:
                 error.args = (f"{ARTIFACTS[name].command}, case {case.number}, {self.path(name).name}: {error}",)
                 raise
             made = Blocked(blocked=error.block)
-        record = self._line(name, case, made, log.calls)
-        self.records[name][case.number] = self._save(name, self.path(name), record)
+        line = self._save(name, self.path(name), self._line(name, case, made, log.calls))
+        self.records[name][case.number] = json.loads(line)
 
     def _shut_others_out(self) -> None:
         """Hold the run's lock until `close`; SettingsError while another command does."""
@@ -488,8 +488,8 @@ class Run:
             "calls": calls,
         }
 
-    def _save(self, seal: str, path: Path, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Append a record under a seal of that name; what then stands in the file."""
+    def _save(self, seal: str, path: Path, record: Mapping[str, Any]) -> bytes:
+        """Append a record under a seal of that name; the line that then stands in the file."""
         line = self._sealed(seal, json.dumps(record, ensure_ascii=False)[:-1].encode("utf-8"))
         with self.lock:
             try:
@@ -500,8 +500,7 @@ class Run:
                     f"{path}: the record of case {record['case_number']} cannot be saved ({error.strerror}); the file is as "
                     "it was before. Make room, then run the same command again"
                 ) from error
-        saved: dict[str, Any] = json.loads(line)
-        return saved
+        return line
 
     def _write_manifest(self) -> None:
         """The manifest goes with the run's first record: a command that bought nothing binds nobody to its settings."""

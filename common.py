@@ -420,8 +420,9 @@ def prepare(run: Run, steps: Sequence[Step]) -> None:
                 f"{role}, temperature {role.temperature:g}, up to {role.max_tokens} tokens{params}, "
                 f"key from {role.key_source}"
             )
-    for name in {name for step in unfinished for name in step.roles}:
-        _ = run.channels[name].send
+    for channel in run.channels.values():
+        if any(channel.role.name in step.roles for step in unfinished):
+            _ = channel.send
 
 
 def make_run(settings: Settings, connect: Connect, env: Mapping[str, str]) -> Run:
