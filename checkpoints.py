@@ -508,7 +508,8 @@ class Run:
         if path.exists():
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f"{path.name}.{os.getpid()}")
+        fresh = path.with_name(f"{path.name}.new")  # one name, so that a killed command's is taken over by the next
+        fresh.unlink(missing_ok=True)
         try:
             append(fresh, json.dumps(self.manifest, ensure_ascii=False, indent=1).encode("utf-8") + b"\n")
             fresh.replace(path)
