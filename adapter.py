@@ -516,9 +516,10 @@ class Channel:
         word = OPTION_WORD[self.role.name]
         params = f"--{VARIABLE_WORD[self.role.name].lower()}-params"
         temperature = "--judge-temperature" if self.role.name == "judge" else "--temperature"
+        model = f"--{word.lower().replace('_', '-')} (LEXPILOT_{word})"
         parameter = (
-            f"If that is about the temperature, change {temperature}; about length or tokens, --max-tokens; "
-            f"{params} removes or replaces any field of the request (each with a new --run-id)"
+            f"If that is about the model, change {model}; about the temperature, {temperature}; about length or tokens, "
+            f"--max-tokens; {params} removes or replaces any field of the request (each with a new --run-id)"
         )
         if fault.marks & EXHAUSTED:
             return "Top up the account"
@@ -541,7 +542,7 @@ class Channel:
             401: f"Check the key in {self.role.key_source} and that it belongs to this endpoint",
             402: "Top up the account",
             403: "The account, the region or this very content is not allowed; the provider's words say which",
-            404: f"Check --{word.lower().replace('_', '-')} (LEXPILOT_{word}) and the base URL, which often ends in /v1",
+            404: f"Check {model} and the base URL, which often ends in /v1",
             422: parameter,
         }.get(
             fault.status or 0,

@@ -54,9 +54,11 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()
 
 
-def code_hashes() -> dict[str, str]:
+def code_hashes(folder: Path = HERE) -> dict[str, str]:
     """SHA-256 of each file of the protocol, prompts included, whatever its newline style."""
-    return {name: hashlib.sha256((HERE / name).read_bytes().replace(b"\r\n", b"\n")).hexdigest() for name in CODE_FILES}
+    return {
+        name: hashlib.sha256((folder / name).read_bytes().replace(b"\r\n", b"\n")).hexdigest() for name in CODE_FILES
+    }
 
 
 def is_device_name(name: str) -> bool:
@@ -120,15 +122,18 @@ def differences(one: Manifest, other: Manifest) -> list[tuple[str, str, str]]:
 # Appending
 
 
-def append(path: Path, line: bytes) -> None:
-    """Append in one write and sync to disk; if that fails the file is cut back to what it was and OSError raised."""
+def append(path: Path, line: bytes, sync: Callable[[int], object] = os.fsync) -> bool:
+    """Append in one write and sync to disk; False where the drive cannot sync.
+
+    If anything else fails the file is cut back to what it was and OSError raised.
+    """
     with path.open("ab", buffering=0) as file:
         before = file.seek(0, os.SEEK_END)
         try:
             rest = memoryview(line)
             while rest:  # a short write means a full disk: the next one says so
                 rest = rest[file.write(rest) :]
-            _sync(file.fileno())
+            return _synced(file.fileno(), sync)
         except OSError:
             file.truncate(before)
             raise
@@ -140,13 +145,14 @@ def _end_last_line(path: Path) -> None:
         append(path, b"\n")
 
 
-def _sync(descriptor: int) -> None:
+def _synced(descriptor: int, sync: Callable[[int], object]) -> bool:
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
             raise
-        notice(f"this drive cannot sync ({error.strerror}): a power cut may lose the last records")
+        return False
+    return True
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -236,6 +242,7 @@ class Run:
         self.records: dict[str, dict[str, Any]] = {}  # by file, then by case number: what was read or written last
         self.lock = threading.Lock()
         self.guard: Any = None  # the file lock, once something is to be written
+        self.told_unsynced = False
 
     def path(self, name: str) -> Path:
         """Where a record file of this run lies."""
@@ -494,7 +501,9 @@ class Run:
         with self.lock:
             try:
                 self._write_manifest()
-                append(path, line + b"\n")
+                if not append(path, line + b"\n") and not self.told_unsynced:
+                    self.told_unsynced = True
+                    notice(f"{path}: this drive cannot sync: a power cut may lose the last records")
             except OSError as error:
                 raise CheckpointError(
                     f"{path}: the record of case {record['case_number']} cannot be saved ({error.strerror}); the file is as "

@@ -77,12 +77,18 @@ class Turns:
 
 
 def side_by_side(
-    items: Sequence[T], job: Callable[[T], None], places: Turns, title: str, status: Callable[[], str] = str
+    items: Sequence[T],
+    job: Callable[[T], None],
+    places: Turns,
+    title: str,
+    status: Callable[[], str] = str,
+    every: float = LINE_EVERY,
 ) -> None:
     """Do the job for each item in threads, in so many places at once, begun in order.
 
     A job that waits in `places.aside()` leaves its place to the next item, except where there is only one: that is
-    strictly in order. Title and status stand in the progress line. Raises what the first failing job raised, or
+    strictly in order. Title and status stand in the progress line, which comes `every` so many seconds where stderr is no
+    terminal. Raises what the first failing job raised, or
     KeyboardInterrupt after Ctrl-C, once no job is running any more.
     """
     stop = threading.Event()
@@ -102,7 +108,11 @@ def side_by_side(
         return True
 
     failures: list[BaseException] = []
-    with _interrupts(stop) as interrupted, ThreadPoolExecutor(threads) as pool, _progress(len(items), title) as show:
+    with (
+        _interrupts(stop) as interrupted,
+        ThreadPoolExecutor(threads) as pool,
+        _progress(len(items), title, every) as show,
+    ):
         pending = {pool.submit(guarded, item) for item in items}
         done = 0
         while pending:
@@ -148,7 +158,7 @@ def _interrupts(stop: threading.Event) -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _progress(total: int, title: str) -> Iterator[Callable[[int, str], None]]:
+def _progress(total: int, title: str, every: float) -> Iterator[Callable[[int, str], None]]:
     """A function that shows how many are done, and a status: a bar on a terminal, plain lines now and then elsewhere."""
     from tqdm import tqdm
 
@@ -170,7 +180,7 @@ def _progress(total: int, title: str) -> Iterator[Callable[[int, str], None]]:
             if not bar.disable:
                 bar.update(done - bar.n)
                 bar.set_postfix_str(status)  # draws also without news: the clock shows that the program waits
-            elif done == total != shown or now - last >= LINE_EVERY:
+            elif done == total != shown or now - last >= every:
                 last, shown = now, done
                 meter = tqdm.format_meter(
                     done, total, now - started, prefix=title, unit="case", bar_format=METER, postfix=status

@@ -22,12 +22,17 @@ ROLES: dict[str, RoleName] = {"m": "evaluated", "u": "user", "j": "judge"}
 
 
 class Loopback:
-    """Serves chat completions for the models m, u and j; counts them; may hold back or replace an answer.
+    """Serves chat completions for the models m, u and j, or others; counts them; may hold back or replace an answer.
 
     `before(count, role)` is called ahead of the count-th answer, from 1: it may block, or return a status and a body.
     """
 
-    def __init__(self, test: unittest.TestCase, before: Callable[[int, RoleName], tuple[int, bytes] | None]) -> None:
+    def __init__(
+        self,
+        test: unittest.TestCase,
+        before: Callable[[int, RoleName], tuple[int, bytes] | None],
+        roles: Mapping[str, RoleName] = ROLES,
+    ) -> None:
         self.asked: list[tuple[RoleName, str]] = []
         self.requests: list[dict[str, Any]] = []
         self.lock = threading.Lock()
@@ -38,7 +43,7 @@ class Loopback:
 
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                role, prompt = ROLES[request["model"]], request["messages"][0]["content"]
+                role, prompt = roles[request["model"]], request["messages"][0]["content"]
                 with loopback.lock:
                     loopback.asked.append((role, prompt))
                     loopback.requests.append(request)

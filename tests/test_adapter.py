@@ -61,9 +61,11 @@ REFUSED = (
     "another provider for this role needs a new --run-id"
 )
 PARAMETER = (
-    "If that is about the temperature, change --temperature; about length or tokens, --max-tokens; "
-    "--eval-params removes or replaces any field of the request (each with a new --run-id)"
+    "If that is about the model, change --model (LEXPILOT_MODEL); about the temperature, --temperature; about length or "
+    "tokens, --max-tokens; --eval-params removes or replaces any field of the request (each with a new --run-id)"
 )
+FIELD = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+THINKING = "parameter.enable_thinking must be set to false for non-streaming calls"
 ADVICE = {  # for the evaluated model with the general key
     400: PARAMETER,
     401: "Check the key in OPENAI_API_KEY and that it belongs to this endpoint",
@@ -496,10 +498,14 @@ class JudgeTest(Asking):
 class MessageTest(Asking):
     def test_advice_names_what_the_role_at_fault_is_set_by(self) -> None:
         own = {f"LEXPILOT_{word}_API_KEY": "k" for word in WORDS.values()}
-        judges = PARAMETER.replace("--temperature", "--judge-temperature").replace("--eval-", "--judge-")
+        users = PARAMETER.replace("--model (LEXPILOT_", "--user-model (LEXPILOT_USER_").replace("--eval-", "--user-")
+        judges = PARAMETER.replace("--model (LEXPILOT_", "--judge-model (LEXPILOT_JUDGE_").replace(
+            "--eval-", "--judge-"
+        )
+        judges = judges.replace("--temperature", "--judge-temperature")
         rows: Sequence[tuple[RoleName, int, dict[str, str], str]] = (
             ("evaluated", 400, {}, PARAMETER),
-            ("user", 400, {}, PARAMETER.replace("--eval-", "--user-")),
+            ("user", 400, {}, users),
             ("judge", 400, {}, judges),
             ("judge", 422, {}, judges),
             ("evaluated", 404, {}, "Check --model (LEXPILOT_MODEL) and the base URL, which often ends in /v1"),
@@ -882,6 +888,10 @@ class WireTest(Environment):
             ("temperature", 400, {"error": {"message": "temperature must be 1", "param": "temperature"}}, 1, "HTTP 400: temperature must be 1"),
             ("content filter", 400, {"error": {"code": "content_filter", "message": "filtered", "status": 400}}, 1, "HTTP 400 content_filter: filtered"),
             ("content inspection", 400, {"error": {"code": "data_inspection_failed", "message": "inappropriate"}}, 1, "HTTP 400 data_inspection_failed: inappropriate"),
+            ("token field", 400, {"error": {"message": FIELD, "type": "invalid_request_error", "param": "max_tokens", "code": "unsupported_parameter"}}, 1, f"HTTP 400 unsupported_parameter invalid_request_error: {FIELD}"),
+            ("demanded field", 400, {"error": {"code": "invalid_parameter_error", "param": None, "message": THINKING, "type": "invalid_request_error"}}, 1, f"HTTP 400 invalid_parameter_error invalid_request_error: {THINKING}"),
+            ("no such model, as 400", 400, {"error": {"message": "Model Not Exist", "type": "invalid_request_error", "param": None, "code": "invalid_request_error"}}, 1, "HTTP 400 invalid_request_error: Model Not Exist"),
+            ("no such model, flat", 400, {"code": 20012, "message": "Model does not exist", "data": None}, 1, "HTTP 400 20012: Model does not exist"),
             ("bad key", 401, {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}}, 1, "HTTP 401 authentication_error: Invalid API Key"),
             ("no money", 402, {"error": {"message": "Insufficient Balance"}}, 1, "HTTP 402: Insufficient Balance"),
             ("content, not credentials", 403, {"error": {"message": "input was flagged"}}, 1, "HTTP 403: input was flagged"),
@@ -947,6 +957,20 @@ class WireTest(Environment):
                 self.assertEqual(self.ask(respond(status, {}, Retry_After=header), GOOD), (None, "答"))
                 (wait,) = self.waits
                 self.assertTrue(least <= wait <= most, wait)
+
+    def test_a_reply_that_trickles_for_longer_than_the_timeout_is_waited_for(self) -> None:
+        raw = body("答")
+
+        def trickle(handler: Handler) -> None:
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(8 + len(raw)))
+            handler.end_headers()
+            for _ in range(8):
+                handler.wfile.write(b" ")
+                time.sleep(0.1)  # the silence itself is what is tried: shorter than the timeout, in sum longer
+            handler.wfile.write(raw)
+
+        self.assertEqual(self.ask(trickle, model=self.client(retries=0, timeout=0.5)), (None, "答"))
 
     def test_retry_after_beyond_ten_minutes_stops_at_once(self) -> None:
         for header, shown in (("3600", "3600"), ("Sat, 01 Jan 2200 00:00:00 GMT", r"\d{9,}")):

@@ -1,10 +1,12 @@
 """Every way in which a file of a run can be wrong: found, told with file and line, left untouched, and nothing asked."""
 
 import contextlib
+import errno
 import io
 import json
 import re
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import show_results
-from checkpoints import Run, append, folder_name, is_device_name, read_manifest
+from checkpoints import (
+    CODE_FILES,
+    HERE,
+    Run,
+    append,
+    code_hashes,
+    folder_name,
+    is_device_name,
+    read_manifest,
+)
 from common import load_dataset
 from errors import CheckpointError, LexPilotError, SettingsError
 from records import ARTIFACTS, ROLE_NAMES
@@ -279,6 +290,35 @@ class ManifestTest(FinishedRun):
                 self.play("eval_DCG.py", option, value)
         self.play("eval_DCG.py", "--timeout", "5", "--retries", "9", "--parallel", "3")
 
+    def test_every_file_of_the_protocol_is_hashed_whatever_its_line_ends(self) -> None:
+        reporting = ("categories", "check_dataset", "errors", "eval_LJP", "ledger", "plan", "policies", "show_results")
+        others = {path.name for path in HERE.glob("*.py")} - set(CODE_FILES)
+        self.assertEqual(others, {f"{name}.py" for name in (*reporting, "simulate")})
+        with_prompts = [
+            name
+            for name in CODE_FILES
+            if re.search(r'^\w+_PROMPT = """', (HERE / name).read_text(encoding="utf-8"), re.M)
+        ]
+        self.assertEqual(sorted(with_prompts), ["LexAwN_gen.py", "eval_DCG.py", "eval_LCA.py", "eval_LJP_gold.py"])
+        copy, hashes = self.root / "code", code_hashes()
+        copy.mkdir()
+        for name in CODE_FILES:
+            (copy / name).write_bytes((HERE / name).read_bytes().replace(b"\n", b"\r\n"))
+        self.assertEqual(code_hashes(copy), hashes)
+        for name in CODE_FILES:
+            (copy / name).write_bytes((HERE / name).read_bytes() + b"# \n")
+            self.assertEqual([file for file in hashes if code_hashes(copy)[file] != hashes[file]], [name])
+            (copy / name).write_bytes((HERE / name).read_bytes())
+
+    def test_a_data_file_with_other_line_ends_is_another_and_the_message_speaks_of_them(self) -> None:
+        self.data_file.write_bytes(self.data_file.read_bytes() + b"\r\n")
+        with self.assertRaisesRegex(SettingsError, r"data file line ends too\):\n  dataset_sha256: \S+ then, \S+ now$"):
+            self.play("eval_DCG.py")
+        with self.assertRaisesRegex(
+            SettingsError, re.escape(str(self.data_file)) + ".*line ends and a byte-order mark"
+        ):
+            self.show()
+
     def test_an_unreadable_manifest_is_an_error_at_every_cut(self) -> None:
         raw = self.manifest_path().read_bytes()
         for at in range(0, len(raw) - 2, 37):
@@ -361,11 +401,43 @@ class Places(Folder):
             self.assertLess(len(folder.encode()), 160)
             self.assertFalse(is_device_name(folder))
 
-    def test_the_exact_model_name_is_in_the_manifest(self) -> None:
+    def test_no_character_that_a_system_forbids_reaches_a_folder_name(self) -> None:
+        for char in '/\\:*?"<>| ':
+            self.assertRegex(folder_name(f"a{char}b"), r"\Aa_b-[0-9a-f]{8}\Z")
+
+    def test_a_folder_that_cannot_be_made_is_named_before_any_call(self) -> None:
+        provider = Provider(sensible)
+        (self.root / "out").mkdir()
+        (self.root / "out" / "Force_judge_gen").write_bytes(b"")
+        with self.assertRaisesRegex(SettingsError, r"Force_judge_gen.*: cannot be written \(.*\); see --output-root"):
+            self.stage("eval_LJP_gold.py", provider.connect)
+        self.assertEqual(provider.asked, [])
+
+    def test_a_drive_that_cannot_sync_costs_no_record_and_a_broken_one_is_an_error(self) -> None:
+        path = self.root / "file"
+        self.assertTrue(append(path, b"one\n"))
+
+        def failing(number: int) -> Callable[[int], None]:
+            def sync(descriptor: int) -> None:
+                raise OSError(number, "odd drive")
+
+            return sync
+
+        for number in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            self.assertFalse(append(path, b"two\n", failing(number)))
+        with self.assertRaises(OSError):
+            append(path, b"three\n", failing(errno.EIO))
+        self.assertEqual(path.read_bytes(), b"one\n" + b"two\n" * 3)
+
+    def test_the_exact_model_name_is_in_the_manifest_and_the_table(self) -> None:
         provider = Provider(sensible)
         self.stage("eval_LJP_gold.py", provider.connect, "--model", "供应商/模型:1")
         (path,) = (self.root / "out" / "runs" / "run1").glob("*/manifest.json")
         self.assertEqual(read_manifest(path)["models"]["evaluated"], "供应商/模型:1")
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out")])
+        self.assertIn("Evaluated model  供应商/模型:1  (", shown.getvalue())
 
     def test_an_output_root_that_is_a_file_is_refused_before_any_call(self) -> None:
         provider = Provider(sensible)

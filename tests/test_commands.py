@@ -12,7 +12,7 @@ import threading
 import unittest
 from pathlib import Path
 
-from fakes import SIX_COMMANDS, STAGES, Folder, make_case
+from fakes import SIX_COMMANDS, STAGES, Folder, make_case, without_calls
 from loopback import HERE, Loopback, begin, finish, surroundings
 
 from records import ARTIFACTS, RoleName
@@ -51,6 +51,12 @@ class Statuses(Commands):
             done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, env=surroundings())
             self.assertEqual((done.returncode, done.stderr), (0, b""), script)
             self.assertIn(b"LEXPILOT_DATASET", done.stdout)
+
+    def test_a_bad_data_file_is_status_1_in_one_message(self) -> None:
+        self.write_cases([make_case("1", cause_of_action="无此案由")])
+        for script in ALL_COMMANDS:
+            status, out, err = self.call(script)
+            self.assertEqual((status, out, err[:7]), (1, "", "error: "), script)
 
     def test_wrong_usage_is_status_2(self) -> None:
         for script in ALL_COMMANDS:
@@ -214,6 +220,40 @@ class OverTheWire(Commands):
         self.assertEqual(one, other)
         self.assertEqual(one, last)
 
+    def test_a_name_and_a_message_that_gbk_cannot_show_crash_no_console(self) -> None:
+        name, seen = "模型 ✅ ²\u00a0x", []
+
+        def refused(count: int, role: RoleName) -> tuple[int, bytes] | None:
+            words = '{"message": "不行 ✅ ²\u00a0"}'.encode()
+            return (400, words) if role == "judge" and refusing.is_set() else None
+
+        refusing = threading.Event()
+        loopback = Loopback(self, refused, {name: "evaluated", "u": "user", "j": "judge"})
+        for encoding in ("utf-8", "gbk"):
+            places = ["--dataset", str(self.data_file), "--output-root", str(self.root / encoding)]
+            env = surroundings(loopback.url, PYTHONIOENCODING=encoding, LEXPILOT_MODEL=name, LEXPILOT_PARALLEL="1")
+            statuses = []
+            for script, refuse in (("eval_LJP_gold.py", True), ("eval_LJP_gold.py", False), ("show_results.py", False)):
+                (refusing.set if refuse else refusing.clear)()
+                status, out, err = finish(begin(script, *places, env=env))
+                statuses.append(status)
+                self.assertNotIn(b"Traceback", err)
+            self.assertEqual(statuses, [3, 0, 0])
+            self.assertIn(name.encode(encoding, errors="replace"), out)
+            paths = sorted((self.root / encoding).rglob("*.jsonl"))
+            raw = [line for path in paths for line in path.read_bytes().split(b"\n")[:-1]]
+            seen.append([without_calls(json.loads(line)) for line in raw])
+        self.assertEqual(seen[0], seen[1])
+
+    def test_no_file_is_opened_in_the_default_encoding(self) -> None:
+        loopback = Loopback(self, plain)
+        strict = {"PYTHONWARNDEFAULTENCODING": "1", "PYTHONWARNINGS": "error::EncodingWarning"}
+        for _ in range(2):  # the second time everything is read back
+            self.run_commands(loopback, **strict)
+        for script in ("show_results.py", "common.py"):
+            status, _, err = self.call(script, **strict)
+            self.assertEqual((status, err), (0, ""))
+
     def test_no_credential_reaches_a_file_or_a_message(self) -> None:
         def echo(count: int, role: RoleName) -> tuple[int, bytes] | None:
             return (401, b'{"error": {"message": "bad key sk-secret-key of user:passw0rd"}}') if count == 30 else None
@@ -279,7 +319,7 @@ class OverTheWire(Commands):
         release.set()
         status, _, err = finish(process)
         self.assertEqual(status, 130)
-        self.assertIn(b"interrupted", err.splitlines()[-1])
+        self.assertEqual(err.splitlines()[-1], b"interrupted: what is finished is saved, and the same command resumes")
         self.assertNotIn(b"Traceback", said + err)
         self.assertEqual(len(self.records("a1_direct")), 2)
 

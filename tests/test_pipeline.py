@@ -1,8 +1,11 @@
 """The protocols step by step: who is asked what, how often, in which order, and what is written."""
 
+import contextlib
+import io
 import json
 import unittest
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from fakes import (
     ASK,
@@ -13,6 +16,9 @@ from fakes import (
     YES,
     Folder,
     Provider,
+    Reply,
+    Script,
+    body,
     history,
     make_case,
     sensible,
@@ -20,12 +26,19 @@ from fakes import (
     without_calls,
 )
 
+from adapter import Channel, ChatModel, Role, make_role
+from common import load_dataset
 from errors import CheckpointError, LexPilotError, ModelOutputError, ProviderError, SettingsError
+from eval_LCA import Classified
 from eval_LJP_gold import force_judge_prompt
-from LexAwN_gen import lexawn_prompt
+from LexAwN_gen import interact, lexawn_prompt
 from records import RoleName
 
-ODD = "{history} %s $x \\n </对话历史> \u2028\u0085 \U0001f600 “引”'\" 　全角"
+ODD = "{history} %s $x \\n </对话历史> \u2028\u0085\u2029\x0b\x0c\r \U0001f600 “引”'\" 　全角"
+
+
+def a_role(name: RoleName) -> Role:
+    return make_role(name, "m", 0.7, 64, 30.0, {})
 
 
 class Interaction(Folder):
@@ -78,6 +91,61 @@ class Interaction(Folder):
         )
         self.assertEqual([r["response"] for r in record["rounds"]], ["问1", "判2"])
         self.assertEqual([prompt for _, prompt in provider.asked if "暗想" in prompt], [])
+
+    def test_a_round_keeps_the_judges_reason_and_reply(self) -> None:
+        record, _ = self.interact(evaluated=["完整判", "问1", "判2"], judge=[JUDGE, ASK, JUDGE], user=["答1"])
+        found = [(r["reason"], r["judge_reply"]) for r in record["rounds"]]
+        self.assertEqual(found, [("还在提问", ASK), ("已有结论", JUDGE)])
+
+    def test_a_blank_reply_of_the_user_model_is_no_turn(self) -> None:
+        script = Script(user=[body(""), body(None), "答1"], evaluated=["判2"], judge=[JUDGE])
+        roles: tuple[RoleName, ...] = ("evaluated", "user", "judge")
+        models = {
+            name: ChatModel(Channel(a_role(name), script.connect, 2, pause=lambda seconds: None)) for name in roles
+        }
+        case = load_dataset(self.data_file).cases[0]
+        with contextlib.redirect_stderr(io.StringIO()):
+            record = interact(
+                case, "问1", Classified("澄清提问", "", ""),
+                evaluated=models["evaluated"], judge=models["judge"], user=models["user"],
+            )  # fmt: skip
+        self.assertEqual([r["user_reply"] for r in record["rounds"]], ["答1", None])
+        self.assertEqual([message["content"] for message in record["history"]][-2:], ["问1", "答1"])
+        self.assertEqual(len(set(script.prompts("user"))), 1)
+
+    def test_a_user_model_that_stays_silent_stops_the_stage(self) -> None:
+        with self.assertRaisesRegex(ModelOutputError, r"case 1, interaction\.jsonl: user model .*, 1 try: .*blank"):
+            self.play("LexAwN_gen.py", "--retries", "0", evaluated=["判", "问1"], judge=[JUDGE, ASK], user=[body("")])
+        self.assertEqual([path for path in self.snapshot() if path.endswith("interaction.jsonl")], [])
+
+
+class Rejected(Folder):
+    cases = (make_case("1"),)
+
+    def test_a_reply_that_was_cut_off_or_only_thought_is_saved_for_no_role(self) -> None:
+        rows: tuple[tuple[RoleName, str, str, dict[str, list[str]]], ...] = (
+            ("evaluated", "eval_LJP_gold.py", "a1_force_judge.jsonl", {}),
+            ("user", "eval_DCG.py", "force_ask.jsonl", {"evaluated": ["问1"]}),
+            ("judge", "eval_LJP_gold.py", "LJP_gold.jsonl", {"evaluated": ["判"]}),
+        )
+        whole = verdicts("驳回")
+        for n, reply in enumerate(
+            (
+                body(whole, "length"),
+                body(None, "length", reasoning_content=whole),
+                body("", "stop", reasoning_content=whole),
+            )
+        ):
+            for role, script, file, others in rows:
+                with self.subTest(role, reply=reply):
+                    run = f"{role}{n}"
+                    replies: dict[str, Sequence[Reply]] = {**others, role: [reply]}
+                    with self.assertRaises(ModelOutputError) as caught:
+                        self.play(script, "--retries", "0", "--run-id", run, **replies)
+                    told = str(caught.exception)
+                    self.assertTrue(told.startswith(f"{script}, case 1, {file}: {role} model "), told)
+                    self.assertIn("raise --max-tokens", told)
+                    self.assertEqual([path for path in self.snapshot() if run in path and path.endswith(file)], [])
 
 
 class DetailCompletion(Folder):
@@ -313,6 +381,14 @@ class Resuming(Folder):
         self.assertEqual(self.failing("eval_DCG.py", "user", 2, failure), list("1223"))
         self.assertEqual(self.failing("eval_LJP_direct.py", "evaluated", 2, failure), list("1223"))
         self.assertEqual(self.failing("eval_LJP_gold.py", "evaluated", 3, failure), list("1233"))
+
+    def test_an_exception_that_nobody_foresaw_leaves_no_record_either(self) -> None:
+        odd = RuntimeError("猫踩了键盘")
+        for script, role in (("eval_LJP_direct.py", "evaluated"), ("eval_DCG.py", "user")):
+            with self.subTest(role):
+                self.assertEqual(self.failing(script, cast(RoleName, role), 2, odd), list("1223"))
+        for path, raw in self.snapshot().items():
+            self.assertNotIn("猫踩了键盘".encode(), raw, path)
 
     def test_each_judging_step_asks_only_the_interrupted_case_again(self) -> None:
         for script, calls in (("eval_LJP_direct.py", 3), ("eval_LJP_gold.py", 3), ("eval_DCG.py", 6)):

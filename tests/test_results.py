@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 import unittest
 import warnings
 from fractions import Fraction
@@ -223,6 +224,30 @@ class FromFiles(Folder):
         shown = self.show()
         self.assertIn("unlike group 1: models judge is other, not DeepSeek-R1", shown)
         self.assertIn("unlike group 1: cases is 2 (1, 2, …), not 3 (1, 2, 3, …)", shown)
+
+    def test_every_setting_of_the_experiment_separates(self) -> None:
+        for run_id, more in (
+            ("a", ()),
+            ("b", ("--temperature", "0.2")),
+            ("c", ("--max-tokens", "9")),
+            ("d", ("--judge-params", '{"seed": 1}')),
+        ):
+            self.run_all("--run-id", run_id, *more)
+        self.assertEqual([group["runs"] for group in self.groups()], [["a"], ["b"], ["c"], ["d"]])
+        shown = self.show()
+        for told in ("temperature is 0.2, not 0.7", "max_tokens is 9, not 8192", "params judge is {'seed': 1}, not {}"):
+            self.assertIn(f"  unlike group 1: {told}", shown)
+        self.assertIn('judge with {"seed": 1}', shown)
+
+    def test_mean_and_sd_stand_in_their_columns_overall_and_by_class(self) -> None:
+        claims = {f"请求{n}": "支持" for n in range(10)}
+        cases = [make_case("1", result_dict=claims), make_case("2", cause_of_action="离婚纠纷", result_dict=claims)]
+        self.data_file = self.write_cases(cases)
+        for n in range(5, 10):
+            reply = verdicts(*["支持"] * n, *["驳回"] * (10 - n))
+            self.play("eval_LJP_gold.py", "--run-id", f"run{n}", evaluated=["判"] * 2, judge=[reply] * 2)
+        row = r"accuracy +0\.5000 +0\.6000 +0\.7000 +0\.8000 +0\.9000 +0\.7000 +0\.1581\n"
+        self.assertEqual(len(re.findall(row, self.show())), 1 + 2)
 
     def test_runs_stand_in_natural_order(self) -> None:
         for run_id in ("run10", "run2", "run1"):

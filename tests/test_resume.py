@@ -265,6 +265,18 @@ class Progress(unittest.TestCase):
     def test_a_line_comes_at_least_every_ten_seconds(self) -> None:
         self.assertLess(LINE_EVERY + LOOK_EVERY, 10.0)
 
+    def test_a_line_comes_while_nothing_is_done(self) -> None:
+        told, said = threading.Event(), io.StringIO()
+
+        class Heard(io.StringIO):
+            def write(self, text: str) -> int:
+                told.set()
+                return said.write(text)
+
+        with contextlib.redirect_stderr(Heard()):
+            side_by_side([1], lambda item: self.assertTrue(told.wait(60)), Turns(1), "x.jsonl", lambda: "1 call", 0.0)
+        self.assertRegex(said.getvalue(), r"^x\.jsonl: 0/1 \[.*, 1 call\]\n")
+
     def test_the_status_names_rate_tokens_and_who_is_throttled(self) -> None:
         replies: Iterator[bytes] = iter(
             [
