@@ -14,7 +14,7 @@ from adapter import ChatModel, Connect, openai_client
 from checkpoints import Models, Planned, Step
 from common import conduct, numbered, render
 from errors import command
-from eval_LCA import JUDGMENT, LCA, Classified, classify, lca_judge_prompt
+from eval_LCA import JUDGMENT, LCA, Classified, classify, lca_judge_prompt, read_kind
 from eval_LJP_gold import force_judge_prompt
 from records import (
     ROLE_NAMES,
@@ -154,22 +154,31 @@ def continued(case: Case, answers: Answers, labels: Labels, models: Models) -> I
     )
 
 
-def plan_interaction(case: Case, labels: Labels | None) -> Iterator[Planned]:
-    """The calls in their order; which of them are made hangs on the first label, and then on every answer."""
+def plan_interaction(
+    case: Case, answers: Answers | None, labels: Labels | None, replies: Sequence[str]
+) -> Iterator[Planned]:
+    """The calls in their order; those after a label are certain only once it is known."""
+    response = answers["underspecified_response"] if answers else None
     label = labels["underspecified_label"] if labels else None
-    if label == JUDGMENT or isinstance(label, dict):
+    if label == JUDGMENT or isinstance(label, dict) or isinstance(response, dict):
         return
-    asked = label is not None
-    history: History = case.underspecified
+    certain, known = label is not None, iter(replies)
+    history, unwritten = case.underspecified, 0
     for number in range(1, MAX_CLARIFICATIONS + 1):
         if number > 1:
-            certain = asked and number == 2
-            yield Planned("evaluated", lexawn_prompt(history), len(history) - len(case.underspecified), certain)
-            yield Planned("judge", lca_judge_prompt(""), 1, certain)
-        prompt = user_prompt(history, case.focal_points, case.key_details, "")
-        yield Planned("user", prompt, len(history) - len(case.underspecified) + 1, asked and number == 1)
-        history = history + exchange("", "")
-    yield Planned("evaluated", force_judge_prompt(history), len(history) - len(case.underspecified), certain=False)
+            yield Planned("evaluated", lexawn_prompt(history), unwritten, certain)
+            response = next(known, None)
+            yield Planned("judge", lca_judge_prompt(response or ""), int(response is None), certain)
+            judged = next(known, None)
+            if judged and read_kind(judged)[0] == JUDGMENT:
+                return
+            certain = certain and judged is not None
+        unwritten += response is None
+        prompt = user_prompt(history, case.focal_points, case.key_details, response or "")
+        yield Planned("user", prompt, unwritten, certain)
+        reply = next(known, None)
+        history, unwritten = history + exchange(response or "", reply or ""), unwritten + (reply is None)
+    yield Planned("evaluated", force_judge_prompt(history), unwritten, certain)
 
 
 STEPS = (
@@ -177,7 +186,7 @@ STEPS = (
         "a1",
         roles=("evaluated",),
         work=lambda case, earlier, models: answer_both(case, models["evaluated"]),
-        plan=lambda case, earlier: [
+        plan=lambda case, earlier, replies: [
             Planned("evaluated", lexawn_prompt(history)) for history in (case.complete, case.underspecified)
         ],
     ),
@@ -186,7 +195,7 @@ STEPS = (
         "interaction",
         roles=ROLE_NAMES,
         work=lambda case, earlier, models: continued(case, earlier["a1"], earlier["lca"], models),
-        plan=lambda case, earlier: plan_interaction(case, earlier.get("lca")),
+        plan=lambda case, earlier, replies: plan_interaction(case, earlier.get("a1"), earlier.get("lca"), replies),
     ),
 )
 

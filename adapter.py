@@ -35,6 +35,7 @@ from replies import (
     decode_utf8,
     finish_reason_of,
     named_model,
+    storable,
     tokens_of,
     usage_of,
 )
@@ -175,6 +176,8 @@ EXHAUSTED = {
 TOO_LONG = {"context_length_exceeded", "exceed_context_size_error"}
 FILTERED = {
     *("content_filter", "content_policy_violation", "data_inspection_failed", "datainspectionfailed", "1301"),
+    *("sensitive_words_detected", "sensitivecontentdetected"),
+    *("inputtextsensitivecontentdetected", "outputtextsensitivecontentdetected"),
     "content exists risk",  # the whole message of a provider whose code for it says nothing
 }
 
@@ -463,7 +466,8 @@ class Channel:
             raise kind(message) from fault
         if kind is ProviderError:  # a rejected reply is noted already
             self._note(calls, spent, "blocked", {})
-        raise BlockedError(message, Block(role=self.role.name, code=fault.code, words=words)) from fault
+        code = None if fault.code is None else storable(self.role.shown(fault.code))
+        raise BlockedError(message, Block(role=self.role.name, code=code, words=storable(words, 400))) from fault
 
     def _reply(self, request: Mapping[str, Any], spent: Spent, calls: list[Call], aside: Aside) -> str:
         """The text that one request comes to; Fault or UnreadableReply where it comes to none."""

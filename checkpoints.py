@@ -181,8 +181,8 @@ class Step(NamedTuple):
     name: str
     roles: tuple[RoleName, ...]
     work: Callable[[Case, Earlier, Models], Mapping[str, Any]]
-    plan: Callable[[Case, Earlier], Iterable[Planned]]
-    """The calls of a case that has no record yet; an earlier record may be missing here."""
+    plan: Callable[[Case, Earlier, Sequence[str]], Iterable[Planned]]
+    """The calls of a case in their order, given the replies to the first of them; an earlier record may be missing here."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -368,9 +368,8 @@ class Run:
         return {source: self.records[source][case.number] for source in sources if case.number in self.records[source]}
 
     def left(self, step: Step) -> tuple[list[Case], list[Planned]]:
-        """The cases that have no record of the step yet, and the calls that they may need; nothing is asked.
-
-        Of a case that was interrupted, as many of the first calls are left out as it has answers from then.
+        """The cases that have no record of the step yet, and the calls that they may need besides those that were answered
+        before an interruption; nothing is asked.
         """
         to_do = self._to_do(step.name)
         kept = self._answers(step.name, to_do)
@@ -378,7 +377,8 @@ class Run:
         for case in to_do:
             earlier = self._earlier(step.name, case)
             if not _block_in(earlier):
-                calls += list(step.plan(case, earlier))[len(kept.get(case.number, ())) :]
+                replies = [answer["reply"] for answer in kept.get(case.number, ())]
+                calls += list(step.plan(case, earlier, replies))[len(replies) :]
         return to_do, calls
 
     def _answers(self, name: str, to_do: Iterable[Case]) -> dict[str, list[dict[str, Any]]]:

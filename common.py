@@ -389,11 +389,13 @@ def conduct(
     """
     given = parse(parser_for(script, about, OPTIONS), argv)
     settings = Settings(*(value_of(option, given, env) for option in OPTIONS))
-    run = make_run(settings, connect, env)
+    dataset = load_dataset(settings.dataset)
+    run = make_run(settings, dataset, connect, env)
     run.check_settings()
     if settings.plan:
         prices = read_prices(settings.prices) if settings.prices else {}
-        print(*plan_lines([(step.name, *run.left(step)) for step in steps], run, prices), sep="\n")
+        left = [(step.name, *run.left(step)) for step in steps]
+        print(*plan_lines(left, run, dataset.cases, prices), sep="\n")
         return
     prepare(run, steps)
     try:
@@ -425,8 +427,8 @@ def prepare(run: Run, steps: Sequence[Step]) -> None:
             _ = channel.send
 
 
-def make_run(settings: Settings, connect: Connect, env: Mapping[str, str]) -> Run:
-    """The run that the settings describe; nothing of it is read but the data file."""
+def make_run(settings: Settings, dataset: Dataset, connect: Connect, env: Mapping[str, str]) -> Run:
+    """The run that the settings describe; nothing of it is read yet. SettingsError without an evaluated model."""
     if settings.model is None:
         raise SettingsError("no evaluated model is chosen; give --model or set LEXPILOT_MODEL")
     models = Roles(evaluated=settings.model, user=settings.user_model, judge=settings.judge_model)
@@ -443,7 +445,6 @@ def make_run(settings: Settings, connect: Connect, env: Mapping[str, str]) -> Ru
         )
         for name in ROLE_NAMES
     }
-    dataset = load_dataset(settings.dataset)
     cases = dataset.cases[: settings.limit]
     manifest = Manifest(
         run_id=settings.run_id,

@@ -95,10 +95,13 @@ def judge_both(case: Case, questions: Questions, judge: ChatModel) -> Hits:
     return Hits(rounds=rounds, success=any(judged["label"] == HIT for judged in rounds))
 
 
-def plan_questions(case: Case) -> Iterator[Planned]:
+def plan_questions(case: Case, replies: Sequence[str]) -> Iterator[Planned]:
+    first, reply = (*replies, "", "")[:2]
+    unwritten = max(0, 2 - len(replies))
+    prompt = user_prompt(case.underspecified, case.focal_points, case.key_details, first)
     yield Planned("evaluated", forced_question_prompt(case.underspecified))
-    yield Planned("user", user_prompt(case.underspecified, case.focal_points, case.key_details, ""), replies=1)
-    yield Planned("evaluated", forced_question_prompt(case.underspecified + exchange("", "")), replies=2)
+    yield Planned("user", prompt, int(not replies))
+    yield Planned("evaluated", forced_question_prompt(case.underspecified + exchange(first, reply)), unwritten)
 
 
 def plan_hits(case: Case, questions: Questions | None) -> Iterator[Planned]:
@@ -115,13 +118,13 @@ STEPS = (
         "force_ask",
         roles=("evaluated", "user"),
         work=lambda case, earlier, models: ask_twice(case, models["evaluated"], models["user"]),
-        plan=lambda case, earlier: plan_questions(case),
+        plan=lambda case, earlier, replies: plan_questions(case, replies),
     ),
     Step(
         "dcg",
         roles=("judge",),
         work=lambda case, earlier, models: judge_both(case, earlier["force_ask"], models["judge"]),
-        plan=lambda case, earlier: plan_hits(case, earlier.get("force_ask")),
+        plan=lambda case, earlier, replies: plan_hits(case, earlier.get("force_ask")),
     ),
 )
 

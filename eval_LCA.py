@@ -90,7 +90,7 @@ LCA = Step(
     "lca",
     roles=("judge",),
     work=lambda case, earlier, models: label_case(earlier["a1"], models["judge"]),
-    plan=lambda case, earlier: plan_labels(earlier.get("a1")),
+    plan=lambda case, earlier, replies: plan_labels(earlier.get("a1")),
 )
 
 

@@ -27,7 +27,7 @@ STEPS = (
         "a1_direct",
         roles=("evaluated",),
         work=lambda case, earlier, models: predict(case.underspecified, models["evaluated"]),
-        plan=lambda case, earlier: [Planned("evaluated", force_judge_prompt(case.underspecified))],
+        plan=lambda case, earlier, replies: [Planned("evaluated", force_judge_prompt(case.underspecified))],
     ),
     extraction("ljp_direct", "a1_direct", "response"),
 )

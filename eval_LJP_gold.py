@@ -104,7 +104,7 @@ def predict(complete: History, evaluated: ChatModel) -> GoldPrediction:
 def extraction(name: str, source: str, response: str) -> Step:
     """The step that extracts the verdicts of all cases from the response that bears this key in the source's records."""
 
-    def plan(case: Case, earlier: Earlier) -> list[Planned]:
+    def plan(case: Case, earlier: Earlier, replies: Sequence[str]) -> list[Planned]:
         text = earlier[source][response] if source in earlier else ""
         return [Planned("judge", extraction_prompt(list(case.verdicts), text), replies=int(source not in earlier))]
 
@@ -123,7 +123,7 @@ STEPS = (
         "a1_force_judge",
         roles=("evaluated",),
         work=lambda case, earlier, models: predict(case.complete, models["evaluated"]),
-        plan=lambda case, earlier: [Planned("evaluated", force_judge_prompt(case.complete))],
+        plan=lambda case, earlier, replies: [Planned("evaluated", force_judge_prompt(case.complete))],
     ),
     extraction("ljp_gold", "a1_force_judge", "response"),
 )

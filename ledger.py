@@ -9,6 +9,7 @@ Source: the paper is silent on cost; the columns are ours.
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from checkpoints import Run
@@ -26,8 +27,9 @@ class Line(NamedTuple):
     role: RoleName
     calls: int
     """Answers used."""
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: int | None
+    """None where no completion told usage."""
+    completion_tokens: int | None
     untold: int
     """Completions whose provider told no usage."""
     retries: int
@@ -69,8 +71,8 @@ def role_line(run_id: str, model: str, role: RoleName, calls: Sequence[Call]) ->
         model,
         role,
         calls=outcomes["used"],
-        prompt_tokens=sum(prompt for prompt, _ in told),
-        completion_tokens=sum(completion for _, completion in told),
+        prompt_tokens=sum(prompt for prompt, _ in told) if told or not completions else None,
+        completion_tokens=sum(completion for _, completion in told) if told or not completions else None,
         untold=len(completions) - len(told),
         retries=requests - throttled - len(calls),
         throttled=throttled,
@@ -93,10 +95,11 @@ def remarks(groups: Mapping[str, Sequence[Line]]) -> Iterator[str]:
             counts = {
                 name: (sum(getattr(line, what) for line in lines), sum(line.completions for line in lines))
                 for name, lines in asked.items()
-                if lines
+                if any(line.completions for line in lines)
             }
-            if len(counts) > 1 and (found := _apart(counts)):
-                low, high = found
+            pairs = [(apart(counts[low], counts[high]), low, high) for low, high in permutations(counts, 2)]
+            distance, low, high = max(pairs, default=(0.0, "", ""))
+            if distance > Z_DOUBTFUL:
                 yield (
                     f"replies of the {role} were {what} unequally: {_rate(counts[high])} in {high}, "
                     f"{_rate(counts[low])} in {low}"
@@ -107,13 +110,12 @@ def _rate(count: tuple[int, int]) -> str:
     return f"{count[0]} of {count[1]} ({count[0] / count[1]:.1%})"
 
 
-def _apart(counts: Mapping[str, tuple[int, int]]) -> tuple[str, str] | None:
-    """The names of the lowest and the highest rate if these are more than `Z_DOUBTFUL` pooled standard errors apart."""
-    low, high = (end(counts, key=lambda name: counts[name][0] / counts[name][1]) for end in (min, max))
-    (few, of), (many, out_of) = counts[low], counts[high]
+def apart(low: tuple[int, int], high: tuple[int, int]) -> float:
+    """How many pooled standard errors the second rate lies above the first, given as events and tries."""
+    (few, of), (many, out_of) = low, high
     pooled = (few + many) / (of + out_of)
     error = math.sqrt(pooled * (1 - pooled) * (1 / of + 1 / out_of))
-    return (low, high) if error and (many / out_of - few / of) / error > Z_DOUBTFUL else None
+    return (many / out_of - few / of) / error if error else 0.0
 
 
 COLUMNS = ("prompt_tokens", "completion_tokens", "retries", "throttled", "rejected", "unreadable", "blocked")
@@ -134,9 +136,8 @@ def ledger_text(groups: Mapping[str, Sequence[Line]]) -> Iterator[str]:
         yield name
         yield f"  {'run':12} {'role':10} {'calls':>7} {' '.join(f'{head:>12}' for head in heads)} {'seconds':>10}"
         for line in lines:
-            cells = [f"{getattr(line, column):,}" for column in COLUMNS]
-            if line.untold == line.completions:
-                cells[:2] = ["unknown", "unknown"]
+            found = [getattr(line, column) for column in COLUMNS]
+            cells = ["unknown" if value is None else f"{value:,}" for value in found]
             seconds = f"{line.seconds:,.0f}"
             yield f"  {line.run_id:12} {line.role:10} {line.calls:7,} {' '.join(f'{c:>12}' for c in cells)} {seconds:>10}"
             if 0 < line.untold < line.completions:

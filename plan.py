@@ -9,7 +9,6 @@ their mean a case gives the likely figure.
 
 import contextlib
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from adapter import Role
 from checkpoints import Planned, Run, differences, read_manifest
 from errors import CheckpointError, SettingsError
 from records import MANIFEST_PATH, Call, Case, RoleName
-from replies import decode_utf8, tokens_of
+from replies import decode_utf8, is_blank, tokens_of, unique_keys
 
 TOKENS_PER_CHARACTER = (0.5, 1.5)
 Left = tuple[str, Sequence[Case], Sequence[Planned]]
@@ -46,19 +45,25 @@ class Price(NamedTuple):
 def read_prices(path: Path) -> dict[str, Price]:
     """Prices by model: {"MODEL": {"prompt": 0.5, "completion": 2, "currency": "USD"}, …}; SettingsError if it is not so."""
     try:
-        value = json.loads(decode_utf8(path.read_bytes()))
+        value = json.loads(decode_utf8(path.read_bytes()), object_pairs_hook=unique_keys)
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: not a JSON file of prices: {error}") from error
     prices = {}
     for model, given in value.items() if isinstance(value, dict) else [("the file", value)]:
-        amounts = [given.get(key) for key in ("prompt", "completion")] if isinstance(given, dict) else [None]
-        numbers = all(isinstance(amount, (int, float)) and math.isfinite(amount) and amount >= 0 for amount in amounts)
-        if not numbers or set(given) != {*Price._fields} or not isinstance(given["currency"], str):
+        fields = given if isinstance(given, dict) else {}
+        amounts = [fields.get(key) for key in ("prompt", "completion")]
+        numbers = all(
+            isinstance(amount, (int, float)) and not isinstance(amount, bool) and 0 <= amount < 1e9
+            for amount in amounts
+        )
+        currency = fields.get("currency")
+        named = isinstance(currency, str) and currency.isprintable() and not is_blank(currency)
+        if not numbers or not named or set(fields) != {*Price._fields}:
             raise SettingsError(
                 f'{path}: {model}: expected {{"prompt": 0.5, "completion": 2, "currency": "USD"}} with prices of a million '
                 "tokens, under the model's exact name"
             )
-        prices[model] = Price(**given)
+        prices[model] = Price(float(fields["prompt"]), float(fields["completion"]), fields["currency"])
     return prices
 
 
@@ -116,9 +121,9 @@ def likely(cases: int, records: Sequence[Sequence[Call]], role: RoleName) -> tup
     return share * sum(used[0] for used in told if used), share * sum(used[1] for used in told if used)
 
 
-def comparable_runs(run: Run) -> Iterator[Run]:
+def comparable_runs(run: Run, every: Sequence[Case]) -> Iterator[Run]:
     """This run, and the others of its model that differ from it in run id and cases alone and can be read."""
-    cases = {case.number: case for case in run.cases}
+    cases = {case.number: case for case in every}
     for path in sorted(run.root.glob(MANIFEST_PATH.format(run=f"*/{run.folder.partition('/')[2]}"))):
         with contextlib.suppress(CheckpointError):
             manifest = read_manifest(path)
@@ -126,10 +131,10 @@ def comparable_runs(run: Run) -> Iterator[Run]:
                 yield Run(run.root, manifest, [cases[number] for number in manifest["cases"] if number in cases])
 
 
-def earlier_calls(run: Run, names: Sequence[str]) -> dict[str, list[list[Call]]]:
+def earlier_calls(run: Run, every: Sequence[Case], names: Sequence[str]) -> dict[str, list[list[Call]]]:
     """By file, the calls of each record that comparable runs have."""
     found: dict[str, list[list[Call]]] = {name: [] for name in names}
-    for other in comparable_runs(run):
+    for other in comparable_runs(run, every):
         for name in names:
             with contextlib.suppress(CheckpointError):
                 found[name] += [record["calls"] for record in other.load(name).values()]
@@ -145,13 +150,13 @@ def span(one: float | None, other: float | None, digits: int = 0) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def plan_lines(left: Sequence[Left], run: Run, prices: Mapping[str, Price]) -> Iterator[str]:
-    """The plan of a command, line by line."""
+def plan_lines(left: Sequence[Left], run: Run, every: Sequence[Case], prices: Mapping[str, Price]) -> Iterator[str]:
+    """The plan of a command, line by line; `every` case of the data file may stand in an earlier run."""
     yield f"Plan for {run.manifest['run_id']} of {run.manifest['models']['evaluated']}; nothing is asked."
     for name, to_do, _ in left:
         done = len(run.cases) - len(to_do)
         yield f"  {run.path(name).name:24} {len(run.cases)} cases, {done} done, {len(to_do)} to do"
-    records = earlier_calls(run, [name for name, _, _ in left])
+    records = earlier_calls(run, every, [name for name, _, _ in left])
     limits = {role: token_limit(channel.role) for role, channel in run.channels.items()}
     written = (limits["evaluated"], limits["user"])  # whose replies go into prompts
     inner = None if None in written else max(limit for limit in written if limit is not None)

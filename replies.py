@@ -34,10 +34,9 @@ REASONING_BLOCK = re.compile(r"<(think|thinking|thought|reasoning)>.*?</\1>", re
 REASONING_END = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 REASONING_START = re.compile(r"<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 
-REJECTED = {
-    "length": "it was cut off at the token limit; raise --max-tokens",
-    "content_filter": "the provider's content filter cut it; if it does so again, give this role another provider",
-}
+CUT_OFF = "it was cut off at the token limit; raise --max-tokens"
+FILTERED_END = "the provider's content filter cut it"
+FILTERED_ENDS = ("content_filter", "sensitive")  # what may stand before a colon and more
 
 
 def decode_utf8(raw: bytes) -> str:
@@ -96,15 +95,15 @@ def completion_text(completion: Mapping[str, Any]) -> str:
     other than "stop"; none given is taken for an end if there is text), or when nothing visible is left of it.
     """
     choice = _first_choice(completion)
-    message = choice.get("message")
+    finish, message = choice.get("finish_reason"), choice.get("message")
+    if str(finish).partition(":")[0] in FILTERED_ENDS:
+        raise FilteredReply(f"finish_reason is {finish!r}: {FILTERED_END}")
     if not isinstance(message, dict):
         raise UnreadableReply(f"it holds no completion: {json.dumps(completion, ensure_ascii=False)}")
     if choice.get("error"):
         raise UnreadableReply(f"it broke off: {json.dumps(choice['error'], ensure_ascii=False)}")
-    finish = choice.get("finish_reason")
     if finish not in ("stop", None):
-        kind = FilteredReply if finish == "content_filter" else UnreadableReply
-        raise kind(f"finish_reason is {finish!r}: {REJECTED.get(str(finish), 'not a normal end')}")
+        raise UnreadableReply(f"finish_reason is {finish!r}: {CUT_OFF if finish == 'length' else 'not a normal end'}")
     text = without_reasoning(_content_text(message.get("content")))
     if is_blank(text):
         refusal = message.get("refusal")
@@ -124,7 +123,7 @@ def usage_of(completion: Mapping[str, Any]) -> Usage | None:
     def figures(given: Any) -> dict[str, int | float]:
         found = given if isinstance(given, dict) else {}
         return {
-            _storable(key): value
+            storable(key): value
             for key, value in found.items()
             if type(value) is int or (type(value) is float and math.isfinite(value))
         }
@@ -132,7 +131,7 @@ def usage_of(completion: Mapping[str, Any]) -> Usage | None:
     sent = completion.get("usage")
     usage: Usage = {**figures(sent)}
     if isinstance(sent, dict):
-        usage |= {_storable(key): below for key, value in sent.items() if (below := figures(value))}
+        usage |= {storable(key): below for key, value in sent.items() if (below := figures(value))}
     return usage or None
 
 
@@ -145,18 +144,18 @@ def tokens_of(usage: Usage | None) -> tuple[int, int] | None:
 def named_model(completion: Mapping[str, Any]) -> str | None:
     """The model's name as the provider gives it; None where it gives none."""
     name = completion.get("model")
-    return _storable(name) if isinstance(name, str) else None
+    return storable(name) if isinstance(name, str) else None
 
 
 def finish_reason_of(completion: Mapping[str, Any]) -> str | None:
     """The first choice's finish reason; None where it has none."""
     reason = _first_choice(completion).get("finish_reason")
-    return _storable(reason) if isinstance(reason, str) else None
+    return storable(reason) if isinstance(reason, str) else None
 
 
-def _storable(text: str) -> str:
-    """A provider's word without half characters, which no file can hold, and of bounded length."""
-    return text[:200].encode("utf-8", errors="replace").decode("utf-8")
+def storable(text: str, most: int = 200) -> str:
+    """The start of a provider's words, without half characters, which no file can hold."""
+    return text[:most].encode("utf-8", errors="replace").decode("utf-8")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -167,14 +166,18 @@ def _storable(text: str) -> str:
 PROSE_BRACES = re.compile(r"""\{[^{}"'“”‘’:：]*\}""")
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise UnreadableReply("a key stands twice in one JSON object")
-    return dict(pairs)
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For json's `object_pairs_hook`: the object; UnreadableReply, a ValueError, if a key stands in it twice."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise UnreadableReply(f"the key {key!r} stands twice in one JSON object")
+        found[key] = value
+    return found
 
 
 # strict=False: models put raw line breaks into strings, which changes no meaning.
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False)
 
 
 def json_objects(text: str) -> list[dict[str, Any]]:

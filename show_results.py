@@ -391,7 +391,8 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
             head = f"  {padded(scope, 40)} {size:5}" if metric == next(iter(figures)) else " " * 48
             yield f"{head}  {metric:12}  {'  '.join(values)}  {number(found['mean']):>9}  {sd:>9}{note}"
     shown = [found for figures in (task["overall"], *task["by_class"].values()) for found in figures.values()]
-    if len(done) > 1 and all(len(set(found["per_run"].values())) == 1 for found in shown):
+    figures_of = [{*found["per_run"].values()} for found in shown]
+    if len(done) > 1 and all(len(figures) == 1 for figures in figures_of) and figures_of != [{None}] * len(figures_of):
         yield "  the same figures in every run: does the provider sample at all?"
     for word, meaning in (("blocked", "counted as failures"), ("missing", "so that there are bounds only")):
         for run, count in task.get(word, {}).items():

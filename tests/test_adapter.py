@@ -132,7 +132,7 @@ BODIES: Sequence[tuple[str, bytes, type[LexPilotError], bool, str]] = (
     ("no message", dump({"choices": [{"finish_reason": "stop"}]}), ModelOutputError, True, 'the reply is rejected: it holds no completion: {"choices": [{"finish_reason": "stop"}]}'),
     ("null message", dump({"choices": [{"message": None}]}), ModelOutputError, True, 'the reply is rejected: it holds no completion: {"choices": [{"message": null}]}'),
     ("cut off", body("部分", "length"), ModelOutputError, True, "the reply is rejected: finish_reason is 'length': it was cut off at the token limit; raise --max-tokens"),
-    ("filtered", body("部分", "content_filter"), BlockedError, True, "the reply is rejected: finish_reason is 'content_filter': the provider's content filter cut it; if it does so again, give this role another provider"),
+    ("filtered", body("部分", "content_filter"), BlockedError, True, "the reply is rejected: finish_reason is 'content_filter': the provider's content filter cut it"),
     ("null content", body(None), ModelOutputError, True, "the reply is rejected: it is blank; if the model reasons first, raise --max-tokens"),
     ("thoughts alone", body("<think>想</think>\n"), ModelOutputError, True, "the reply is rejected: it is blank; if the model reasons first, raise --max-tokens"),
 )  # fmt: skip

@@ -749,9 +749,10 @@ class TheStartOfAStage(Folder):
         provider, said = Provider(sensible), io.StringIO()
         with contextlib.redirect_stderr(said):
             given = parse(parser_for("x.py", "about", OPTIONS), argv)
-            run = make_run(Settings(*(value_of(option, given, env) for option in OPTIONS)), provider.connect, env)
+            chosen = Settings(*(value_of(option, given, env) for option in OPTIONS))
+            run = make_run(chosen, load_dataset(chosen.dataset), provider.connect, env)
             run.check_settings()
-            prepare(run, [Step("a1", ROLE_NAMES, lambda case, earlier, models: {}, lambda case, earlier: ())])
+            prepare(run, [Step("a1", ROLE_NAMES, lambda case, earlier, models: {}, lambda case, earlier, replies: ())])
         self.assertEqual(provider.asked, [])
         self.assertEqual([path.name for path in self.root.iterdir()], ["data.json"])
         return run, said.getvalue()

@@ -454,7 +454,7 @@ class VisibleText(unittest.TestCase):
             ("length", "it was cut off at the token limit; raise --max-tokens"),
             (
                 "content_filter",
-                "the provider's content filter cut it; if it does so again, give this role another provider",
+                "the provider's content filter cut it",
             ),
             ("tool_calls", odd),
             ("function_call", odd),
