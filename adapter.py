@@ -647,4 +647,5 @@ class ChatModel:
         except BlockedError as error:
             if not self.record_blocked:
                 raise
+            notice(f"recorded as blocked: {error}")
             return Blocked(blocked=error.block)

@@ -448,6 +448,7 @@ class Run:
             if not (isinstance(error, BlockedError) and self.record_blocked):
                 error.args = (f"{ARTIFACTS[name].command}, case {case.number}, {self.path(name).name}: {error}",)
                 raise
+            notice(f"{self.path(name).name}, case {case.number}: recorded as blocked: {error}")
             made = Blocked(blocked=error.block)
         line = self._save(name, self.path(name), self._line(name, case, made, log.calls))
         self.records[name][case.number] = json.loads(line)
