@@ -7,14 +7,12 @@ No text that stands for a failure ever comes back: `ask` returns an answer or ra
 """
 
 import base64
-import email.utils
 import hashlib
 import json
 import math
 import os
 import random
 import re
-import ssl
 import threading
 import time
 from collections import Counter, deque
@@ -245,6 +243,8 @@ def completion_of(body: bytes) -> dict[str, Any]:
 
 def pause_asked(retry_after: str) -> float | None:
     """Seconds that a Retry-After header (a number or a date) asks for; None where it is absent or neither."""
+    import email.utils  # here, so that what asks nothing starts without it
+
     try:
         return max(0.0, float(retry_after))
     except ValueError:
@@ -282,6 +282,8 @@ def openai_client(role: Role) -> Send:
         raise SettingsError(
             f"{role}: no client can be made: {error}; look at {', '.join(named) or 'the base URL'}"
         ) from error
+
+    import ssl
 
     def send(request: Mapping[str, Any]) -> bytes:
         try:

@@ -10,11 +10,10 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,37 +121,57 @@ def differences(one: Manifest, other: Manifest) -> list[tuple[str, str, str]]:
 # Appending
 
 
-def append(path: Path, line: bytes, sync: Callable[[int], object] = os.fsync) -> bool:
-    """Append in one write and sync to disk; False where the drive cannot sync.
-
-    If anything else fails the file is cut back to what it was and OSError raised.
-    """
+def append(path: Path, line: bytes) -> None:
+    """Append in one write; if that fails the file is cut back to what it was and OSError raised."""
     with path.open("ab", buffering=0) as file:
         before = file.seek(0, os.SEEK_END)
         try:
             rest = memoryview(line)
             while rest:  # a short write means a full disk: the next one says so
                 rest = rest[file.write(rest) :]
-            return _synced(file.fileno(), sync)
         except OSError:
             file.truncate(before)
             raise
+
+
+class SyncedFile:
+    """A file to which threads append lines. A line is saved when it is synced; one sync serves all that wait for one."""
+
+    def __init__(self, path: Path, sync: Callable[[int], object] = os.fsync) -> None:
+        self.path, self.sync = path, sync
+        self.writing, self.syncing = threading.Lock(), threading.Lock()
+        self.written = self.synced = 0  # lines
+        self.can_sync = True
+
+    def append(self, line: bytes) -> None:
+        """Append a line and wait until it is on the disk, or as far as the drive goes; OSError if it cannot be."""
+        with self.writing:
+            append(self.path, line)
+            self.written += 1
+            mine = self.written
+        with self.syncing:
+            if self.synced < mine:
+                reached = self.written
+                self._sync()
+                self.synced = reached
+
+    def _sync(self) -> None:
+        if not self.can_sync:
+            return
+        try:
+            with self.path.open("ab", buffering=0) as file:
+                self.sync(file.fileno())
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+                raise
+            self.can_sync = False
+            notice(f"{self.path}: this drive cannot sync ({error.strerror}): a power cut may lose the last records")
 
 
 def _end_last_line(path: Path) -> None:
     """End a line that a power cut left unfinished, so that the next one stands by itself."""
     if path.exists() and not path.read_bytes().endswith(b"\n"):
         append(path, b"\n")
-
-
-def _synced(descriptor: int, sync: Callable[[int], object]) -> bool:
-    try:
-        sync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
-            raise
-        return False
-    return True
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -215,6 +234,14 @@ def _status(channels: Collection[Channel]) -> Callable[[], str]:
 
 
 SEAL = b', "record_sha256": "'
+CALLS = b', "calls": '  # can stand in no string, whose quotes are escaped
+
+
+def _content_hash(line: bytes) -> str:
+    """Of a record's line without what it took: the same answers make the same records again, however long they took."""
+    return hashlib.sha256(line.rpartition(CALLS)[0]).hexdigest()
+
+
 MEND = "restore the line from a copy, or delete it whole: then its case alone is asked again"
 
 
@@ -242,7 +269,8 @@ class Run:
         self.records: dict[str, dict[str, Any]] = {}  # by file, then by case number: what was read or written last
         self.lock = threading.Lock()
         self.guard: Any = None  # the file lock, once something is to be written
-        self.told_unsynced = False
+        self.contents: dict[str, dict[str, str]] = {}  # likewise, hashes of what the records say
+        self.case_hashes: dict[str, str] = {}
 
     def path(self, name: str) -> Path:
         """Where a record file of this run lies."""
@@ -288,6 +316,7 @@ class Run:
         unfinished = lines.pop()
         cases = {case.number: case for case in self.cases}
         found: dict[str, Any] = {}
+        contents: dict[str, str] = {}
         for number, line in enumerate(lines, 1):
             record, fault = self._read_line(name, ARTIFACTS[name].shape | Blocked, line)
             if not fault:
@@ -295,11 +324,12 @@ class Run:
             if fault:
                 raise CheckpointError(f"{path}:{number}: {fault}; {MEND}")
             found[record["case_number"]] = record
+            contents[record["case_number"]] = _content_hash(line)
         if unfinished:
             whole = self._read_line(name, ARTIFACTS[name].shape | Blocked, unfinished)[1] is None
             told = "lacks only its line end; add that" if whole else "is unfinished; delete it"
             raise CheckpointError(f"{path}:{len(lines) + 1}: the last line {told}, then run again")
-        self.records[name] = found
+        self.records[name], self.contents[name] = found, contents
         return found
 
     def _read_line(self, name: str, shape: Any, line: bytes) -> tuple[dict[str, Any], str | None]:
@@ -341,10 +371,12 @@ class Run:
 
     def _input_hash(self, name: str, case: Case) -> str | None:
         """The hash of what the case's record is made from; None while an earlier record of it is missing."""
-        earlier = [self.records[source].get(case.number) for source in ARTIFACTS[name].made_from]
+        earlier = [self.contents[source].get(case.number) for source in ARTIFACTS[name].made_from]
         if None in earlier:
             return None
-        return fingerprint([case, [record["record_sha256"] for record in earlier if record]])
+        if case.number not in self.case_hashes:
+            self.case_hashes[case.number] = fingerprint(case)
+        return fingerprint([self.case_hashes[case.number], *earlier])
 
     def read(self, name: str) -> dict[str, Any]:
         """The records of a finished file by case number; CheckpointError with the command to run if it, or a file it
@@ -422,8 +454,8 @@ class Run:
             to_do = self._to_do(name)  # once more: from now on nobody else writes
             kept = self._answers(name, to_do)
             _end_last_line(self.journal(name))
-            status = _status(self.channels.values())
-            side_by_side(to_do, lambda case: self._do(step, case, kept), self.places, path.name, status)
+            file, status = SyncedFile(path), _status(self.channels.values())
+            side_by_side(to_do, lambda case: self._do(step, case, kept, file), self.places, path.name, status)
         with contextlib.suppress(OSError):  # left over it does no harm
             self.journal(name).unlink(missing_ok=True)
 
@@ -431,12 +463,15 @@ class Run:
         done = self.load(name)
         return [case for case in self.cases if case.number not in done]
 
-    def _do(self, step: Step, case: Case, kept: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    def _do(self, step: Step, case: Case, kept: Mapping[str, Sequence[Mapping[str, Any]]], file: SyncedFile) -> None:
         """A case from its first call to its record."""
         name, earlier = step.name, self._earlier(step.name, case)
 
         def keep(answer: Answer, calls: list[Call]) -> None:
-            self._save(f"{name}.open", self.journal(name), self._line(name, case, answer, calls))
+            line = self._line(f"{name}.open", case, self._input_hash(name, case), answer, calls)
+            with self.lock, self._saving(self.journal(name), case):
+                self._write_manifest()
+                append(self.journal(name), line + b"\n")  # not synced: that is for what a kill would lose
 
         log = CaseLog(kept.get(case.number, ()), keep)
         models = {
@@ -450,7 +485,12 @@ class Run:
                 raise
             notice(f"{self.path(name).name}, case {case.number}: recorded as blocked: {error}")
             made = Blocked(blocked=error.block)
-        line = self._save(name, self.path(name), self._line(name, case, made, log.calls))
+        line = self._line(name, case, self._input_hash(name, case), made, log.calls)
+        with self._saving(self.path(name), case):
+            with self.lock:
+                self._write_manifest()
+            file.append(line + b"\n")
+        self.contents[name][case.number] = _content_hash(line)
         self.records[name][case.number] = json.loads(line)
 
     def _shut_others_out(self) -> None:
@@ -480,6 +520,8 @@ class Run:
 
     def _prepare(self, folder: Path) -> None:
         """Make the folder and write into it once, so that a full stop comes before the first paid call."""
+        import tempfile  # here, so that what writes nothing starts without it
+
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder) as trial:
@@ -487,30 +529,21 @@ class Run:
         except OSError as error:
             raise SettingsError(f"{folder}: cannot be written ({error.strerror}); see --output-root") from error
 
-    def _line(self, name: str, case: Case, made: Mapping[str, Any], calls: Sequence[Call]) -> dict[str, Any]:
-        return {
-            "case_number": case.number,
-            "cause_of_action": case.cause,
-            "input_sha256": self._input_hash(name, case),
-            **made,
-            "calls": calls,
-        }
+    def _line(self, seal: str, case: Case, inputs: str | None, made: Mapping[str, Any], calls: Sequence[Call]) -> bytes:
+        """A case's record, or an answer to it, as a line under a seal of that name."""
+        head = {"case_number": case.number, "cause_of_action": case.cause, "input_sha256": inputs}
+        record = json.dumps({**head, **made, "calls": calls}, ensure_ascii=False)
+        return self._sealed(seal, record[:-1].encode("utf-8"))
 
-    def _save(self, seal: str, path: Path, record: Mapping[str, Any]) -> bytes:
-        """Append a record under a seal of that name; the line that then stands in the file."""
-        line = self._sealed(seal, json.dumps(record, ensure_ascii=False)[:-1].encode("utf-8"))
-        with self.lock:
-            try:
-                self._write_manifest()
-                if not append(path, line + b"\n") and not self.told_unsynced:
-                    self.told_unsynced = True
-                    notice(f"{path}: this drive cannot sync: a power cut may lose the last records")
-            except OSError as error:
-                raise CheckpointError(
-                    f"{path}: the record of case {record['case_number']} cannot be saved ({error.strerror}); the file is as "
-                    "it was before. Make room, then run the same command again"
-                ) from error
-        return line
+    @contextlib.contextmanager
+    def _saving(self, path: Path, case: Case) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CheckpointError(
+                f"{path}: the record of case {case.number} cannot be saved ({error.strerror}); the file is as it was "
+                "before. Make room, then run the same command again"
+            ) from error
 
     def _write_manifest(self) -> None:
         """The manifest goes with the run's first record: a command that bought nothing binds nobody to its settings."""
@@ -521,7 +554,7 @@ class Run:
         fresh = path.with_name(f"{path.name}.new")  # one name, so that a killed command's is taken over by the next
         fresh.unlink(missing_ok=True)
         try:
-            append(fresh, json.dumps(self.manifest, ensure_ascii=False, indent=1).encode("utf-8") + b"\n")
+            SyncedFile(fresh).append(json.dumps(self.manifest, ensure_ascii=False, indent=1).encode("utf-8") + b"\n")
             fresh.replace(path)
         finally:
             fresh.unlink(missing_ok=True)

@@ -209,24 +209,32 @@ class Dataset(NamedTuple):
     sha256: str  # of the file's bytes
 
 
+# A text without these holds neither half characters nor numbers that are none, and need not be walked through.
+ODD = re.compile(r"\\u[dD][89a-fA-F]|NaN|Infinity|[0-9][eE][+0-9]|[0-9]{300}")
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _Object(dict[str, Any]):
     """A JSON object that remembers which of its keys stood there twice."""
 
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+    def __init__(self, pairs: list[tuple[str, Any]], those_at_fault: "list[_Object] | None" = None) -> None:
         super().__init__(pairs)
-        counts = Counter(key for key, _ in pairs) if len(self) < len(pairs) else {}
-        self.repeated = [key for key, count in counts.items() if count > 1]
+        self.repeated: list[str] = []
+        if len(self) < len(pairs):
+            self.repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+            if those_at_fault is not None:
+                those_at_fault.append(self)
 
 
 def load_dataset(path: Path) -> Dataset:
     """A validated data file; DatasetError with all its faults (20 shown) if it has any."""
     try:
         raw = path.read_bytes()
-        value = json.loads(decode_utf8(raw), object_pairs_hook=_Object, parse_constant=float)
-        faults = list(_file_faults(value))
+        text = decode_utf8(raw)
+        objects: list[_Object] = []
+        value = json.loads(text, object_pairs_hook=lambda pairs: _Object(pairs, objects), parse_constant=float)
+        odd = bool(ODD.search(text) or objects)
+        faults = list(_file_faults(value, odd))
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror}); name a data file with --dataset") from error
     except RecursionError as error:
@@ -263,7 +271,8 @@ def _listed(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _file_faults(value: Any) -> Iterator[str]:
+def _file_faults(value: Any, odd: bool) -> Iterator[str]:
+    """All that is wrong with a data file; `odd` is whether it may hold what JSON's grammar lets pass."""
     if not isinstance(value, list) or not value:
         yield "the file is not an array of at least one case"
         return
@@ -271,7 +280,7 @@ def _file_faults(value: Any) -> Iterator[str]:
     for position, case in enumerate(value, 1):
         number = case.get("case_number") if isinstance(case, dict) else None
         where = f"case {position} ({number})" if _is_text(number) else f"case {position}"
-        yield from (f"{where}, {fault}" for fault in (*_json_faults(case, ()), *_case_faults(case)))
+        yield from (f"{where}, {fault}" for fault in (*(_json_faults(case, ()) if odd else ()), *_case_faults(case)))
         if _is_text(number) and numbers[number] > 1:
             yield f"{where}, case_number: stands {numbers[number]} times in the file"
 

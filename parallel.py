@@ -4,14 +4,15 @@ The stage code stays plain: one case is done by one thread from its first call t
 first Ctrl-C stop new cases and let those in flight finish; the second Ctrl-C leaves at once.
 """
 
+import contextlib
 import os
+import queue
 import signal
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
@@ -107,25 +108,30 @@ def side_by_side(
             places.give()
         return True
 
+    from concurrent.futures import Future, ThreadPoolExecutor  # here, so that what asks nothing starts without it
+
     failures: list[BaseException] = []
+    finished = queue.SimpleQueue[Future[bool]]()
     with (
         _interrupts(stop) as interrupted,
         ThreadPoolExecutor(threads) as pool,
-        _progress(len(items), title, every) as show,
+        _progress(len(items), title, status, every) as show,
     ):
-        pending = {pool.submit(guarded, item) for item in items}
-        done = 0
+        for item in items:
+            pool.submit(guarded, item).add_done_callback(finished.put)
+        done, pending = 0, len(items)
         while pending:
-            # A time limit, since a wait without one cannot be interrupted on Windows.
-            finished, pending = wait(pending, timeout=LOOK_EVERY, return_when=FIRST_COMPLETED)
-            for future in finished:
+            with contextlib.suppress(queue.Empty):
+                # A time limit, since a wait without one cannot be interrupted on Windows.
+                future = finished.get(timeout=LOOK_EVERY)
+                pending -= 1
                 if error := future.exception():
                     failures.append(error)
                     if len(failures) == 1 and pending:
                         notice("stopping: no new case is begun; those in flight finish first")
                 else:
                     done += future.result()
-            show(done, status())
+            show(done)
     if failures:
         for error in failures[1:]:
             notice(f"also failed: {error}")
@@ -158,8 +164,8 @@ def _interrupts(stop: threading.Event) -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _progress(total: int, title: str, every: float) -> Iterator[Callable[[int, str], None]]:
-    """A function that shows how many are done, and a status: a bar on a terminal, plain lines now and then elsewhere."""
+def _progress(total: int, title: str, status: Callable[[], str], every: float) -> Iterator[Callable[[int], None]]:
+    """A function that shows how many are done, and the status: a bar on a terminal, plain lines now and then elsewhere."""
     from tqdm import tqdm
 
     started = last = time.monotonic()
@@ -174,16 +180,16 @@ def _progress(total: int, title: str, every: float) -> Iterator[Callable[[int, s
         disable=not sys.stderr.isatty(),
     ) as bar:
 
-        def show(done: int, status: str) -> None:
+        def show(done: int) -> None:
             nonlocal last, shown
             now = time.monotonic()
             if not bar.disable:
                 bar.update(done - bar.n)
-                bar.set_postfix_str(status)  # draws also without news: the clock shows that the program waits
+                bar.set_postfix_str(status())  # draws also without news: the clock shows that the program waits
             elif done == total != shown or now - last >= every:
                 last, shown = now, done
                 meter = tqdm.format_meter(
-                    done, total, now - started, prefix=title, unit="case", bar_format=METER, postfix=status
+                    done, total, now - started, prefix=title, unit="case", bar_format=METER, postfix=status()
                 )
                 print(meter, file=sys.stderr)
 
