@@ -348,6 +348,7 @@ class Blocked(Ledgers):
         self.stage("eval_LJP_gold.py", script.connect, "--model", "n", "--record-blocked")
         rows = [(row["role"], row["calls"], row["blocked"]) for row in self.rows()]
         self.assertEqual(rows, [("evaluated", "2", "0"), ("judge", "2", "0"), ("evaluated", "0", "2")])
+        self.assertEqual([row["prompt"] for row in self.rows()], ["unknown", "unknown", "0"])  # no reply took no token
         self.assertEqual(self.ledger()["remarks"], [])
 
 

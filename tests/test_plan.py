@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import filelock
 from fakes import ASK, JUDGE, SIX_COMMANDS, STAGES, Folder, Provider, Script, body, history, make_case, sensible
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from adapter import Fault, Role, Send, make_role
@@ -25,7 +25,8 @@ from plan import Amount, Price, least, likely, most, read_prices, token_limit
 from records import ROLE_NAMES, Call, RoleName, Usage
 
 Answer = Callable[[RoleName, str], str | bytes]
-FEW = settings(max_examples=8, deadline=None, database=None)
+# An example is twenty commands: what fails is not shrunk.
+FEW = settings(max_examples=8, deadline=None, database=None, phases=[Phase.generate])
 MANY = settings(max_examples=200, deadline=None, database=None)
 UNLIMITED = '{"max_tokens": null}'
 
@@ -353,6 +354,16 @@ class TheRest(Planning):
                     self.assertEqual(sum(calls_of(asked).values()), calls - (nth - 1))
                     self.assertEqual(planned([plan], end), asked)
 
+    def test_the_replies_of_an_interrupted_interaction_count_among_the_characters_and_not_as_unwritten(self) -> None:
+        self.data_file = self.write_cases([make_case("1")])
+        for nth in range(2 + 2 + 1, 2 + 2 + 3 + 2 + 2 + 1 + 1):
+            with self.subTest(nth=nth):
+                run = ("--run-id", f"stopped-{nth}")
+                self.interrupt("LexAwN_gen.py", nth, replying(ASK, 7), *run)
+                plan = self.plan("LexAwN_gen.py", *run)
+                asked = self.resume("LexAwN_gen.py", replying(ASK, 20), *run)
+                self.assertEqual(planned([plan], HIGH, 20), asked)
+
     def test_after_any_question_the_bounds_are_the_calls_of_a_model_that_asks_no_more_or_always(self) -> None:
         self.data_file = self.write_cases([make_case("1")])
         for before, after, end, calls in ((ASK, JUDGE, LOW, 12), (JUDGE, ASK, HIGH, 4)):
@@ -380,6 +391,18 @@ class TheRest(Planning):
         self.assertEqual(ends(plan.roles["user"]["calls"]), (3, 3))
         self.assertEqual(ends(plan.roles["evaluated"]["calls"]), (1 + 2 + 2,) * 2)
         self.assertEqual(planned([plan], HIGH), self.resume("eval_DCG.py", replying(ASK)))
+
+    def test_a_case_that_lacks_nothing_but_its_record_needs_no_call(self) -> None:
+        self.data_file = self.write_cases([make_case("1"), make_case("2")])
+        self.interrupt("LexAwN_gen.py", 2 * 2 + 2 * 2 + 3 + 3, asking(1))  # the judgment of the second case's answer
+        self.file("interaction").write_bytes(b"")  # as a kill between the first case's last answer and its record
+        plan = self.plan("LexAwN_gen.py")
+        self.assertEqual(plan.files["interaction.jsonl"], (2, 0, 2))
+        calls = {role: ends(rows["calls"]) for role, rows in plan.roles.items()}
+        self.assertEqual(calls, {"evaluated": (0, 2), "user": (0, 2), "judge": (1, 2)})
+        asked = self.resume("LexAwN_gen.py", asking(1))
+        self.assertEqual(calls_of(asked), {"evaluated": 0, "user": 0, "judge": 1})
+        self.assertEqual(calls_of(planned([plan], LOW)), calls_of(asked))
 
     def label(self, *labels: str) -> None:
         """Get as far as the labels of all cases, complete and underspecified in turn, and no call farther."""
@@ -674,6 +697,17 @@ class Likely(Planning):
             "judge": self.shown(3 * (2 + 2) * 7, 3 * (2 + 2) * 1),
         }
         self.assertEqual(self.likely(script="LexAwN_gen.py"), expected)
+
+    def test_a_role_of_several_steps_has_no_likely_figure_while_one_of_them_has_no_record(self) -> None:
+        used: dict[RoleName, Iterable[tuple[int, int]]] = {
+            "evaluated": itertools.repeat((100, 10)),
+            "judge": itertools.repeat((7, 1)),
+        }
+        script, smoke = "LexAwN_gen.py", ("--limit", "1", "--run-id", "smoke")
+        with self.assertRaises(ProviderError):
+            self.stage(script, Provider(failing_at(2 + 2 + 1, telling(used, replying(ASK)))).connect, *smoke)
+        self.assertEqual(self.likely(script="eval_LCA.py"), {"judge": self.shown(3 * 2 * 7, 3 * 2 * 1)})
+        self.assertEqual(self.likely(script=script), {"evaluated": None, "user": None, "judge": None})
 
     def test_a_larger_run_tells_what_a_smaller_one_is_likely_to_take(self) -> None:
         self.smoke(3, telling({"evaluated": [(100, 10)] * 3, "judge": [(50, 5)] * 3}), run_id="whole")
