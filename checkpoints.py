@@ -29,9 +29,9 @@ from records import (
     Blocked,
     Call,
     Case,
-    Line,
     Manifest,
     RoleName,
+    record_fault,
     shape_fault,
 )
 from replies import decode_utf8
@@ -314,11 +314,11 @@ class Run:
             raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from error
         lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
         unfinished = lines.pop()
-        cases = {case.number: case for case in self.cases}
+        cases, shapes = {case.number: case for case in self.cases}, (ARTIFACTS[name].shape, Blocked)
         found: dict[str, Any] = {}
         contents: dict[str, str] = {}
         for number, line in enumerate(lines, 1):
-            record, fault = self._read_line(name, ARTIFACTS[name].shape | Blocked, line)
+            record, fault = self._read_line(name, shapes, line)
             if not fault:
                 fault = self._misplaced(name, record, cases, found)
             if fault:
@@ -326,13 +326,13 @@ class Run:
             found[record["case_number"]] = record
             contents[record["case_number"]] = _content_hash(line)
         if unfinished:
-            whole = self._read_line(name, ARTIFACTS[name].shape | Blocked, unfinished)[1] is None
+            whole = self._read_line(name, shapes, unfinished)[1] is None
             told = "lacks only its line end; add that" if whole else "is unfinished; delete it"
             raise CheckpointError(f"{path}:{len(lines) + 1}: the last line {told}, then run again")
         self.records[name], self.contents[name] = found, contents
         return found
 
-    def _read_line(self, name: str, shape: Any, line: bytes) -> tuple[dict[str, Any], str | None]:
+    def _read_line(self, name: str, shapes: tuple[type, ...], line: bytes) -> tuple[dict[str, Any], str | None]:
         """A line's record, and what is wrong with the line by itself."""
         try:
             record = json.loads(decode_utf8(line))
@@ -340,9 +340,7 @@ class Run:
             return {}, f"not one JSON object: {error}"
         if not isinstance(record, dict):
             return {}, "not a JSON object"
-        head = {key: record[key] for key in Line.__annotations__ if key in record}
-        body = {key: record[key] for key in record if key not in head}
-        fault = shape_fault(head, Line, "the record") or shape_fault(body, shape, "the record")
+        fault = record_fault(record, shapes)
         if not fault and self._sealed(name, line.rpartition(SEAL)[0]) != line:
             fault = "the line was changed, or is another file's or run's"
             if line.endswith(b"\r"):
@@ -376,7 +374,7 @@ class Run:
             return None
         if case.number not in self.case_hashes:
             self.case_hashes[case.number] = fingerprint(case)
-        return fingerprint([self.case_hashes[case.number], *earlier])
+        return hashlib.sha256(" ".join([self.case_hashes[case.number], *map(str, earlier)]).encode("ascii")).hexdigest()
 
     def read(self, name: str) -> dict[str, Any]:
         """The records of a finished file by case number; CheckpointError with the command to run if it, or a file it
@@ -428,7 +426,7 @@ class Run:
         for number, line in enumerate(lines, 1):
             if not line:
                 continue
-            answer, fault = self._read_line(f"{name}.open", Answer, line)
+            answer, fault = self._read_line(f"{name}.open", (Answer,), line)
             if fault:
                 notice(f"{path}:{number}: left out, so that this call is made again: {fault}")
             elif (case := cases.get(answer["case_number"])) and answer["input_sha256"] == self._input_hash(name, case):
@@ -445,7 +443,7 @@ class Run:
         name, path = step.name, self.path(step.name)
         for source in ARTIFACTS[name].made_from:
             self.read(source)
-        to_do = self._to_do(name)
+        to_do = self._to_do(name, self.records.get(name))
         notice(f"{path.name}: {len(self.cases)} cases, {len(self.cases) - len(to_do)} done, {len(to_do)} to do")
         if to_do:
             self._prepare(path.parent)
@@ -459,8 +457,10 @@ class Run:
         with contextlib.suppress(OSError):  # left over it does no harm
             self.journal(name).unlink(missing_ok=True)
 
-    def _to_do(self, name: str) -> list[Case]:
-        done = self.load(name)
+    def _to_do(self, name: str, done: Mapping[str, Any] | None = None) -> list[Case]:
+        """The cases without a record in the file, or among those that were read from it."""
+        if done is None:
+            done = self.load(name)
         return [case for case in self.cases if case.number not in done]
 
     def _do(self, step: Step, case: Case, kept: Mapping[str, Sequence[Mapping[str, Any]]], file: SyncedFile) -> None:

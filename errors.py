@@ -52,7 +52,10 @@ class BlockedError(ProviderError):
 
 def notice(text: str) -> None:
     """Say something on stderr without tearing a progress bar."""
-    from tqdm import tqdm  # here, so that commands without a bar start without it
+    if "tqdm" not in sys.modules:  # no bar yet, and no reason to wait for its import
+        print(text, file=sys.stderr, flush=True)
+        return
+    from tqdm import tqdm
 
     tqdm.write(text, file=sys.stderr)
 

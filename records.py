@@ -245,6 +245,12 @@ def shape_fault(value: Any, shape: Any, where: str) -> str | None:
     return f"{where}{fault[0]} {fault[1]}" if fault else None
 
 
+def record_fault(record: Any, shapes: tuple[type, ...]) -> str | None:
+    """The first way in which a line's JSON value is none of these records, or None."""
+    fault = _record_check(shapes)(record)
+    return f"the record{fault[0]} {fault[1]}" if fault else None
+
+
 Check = Callable[[Any], tuple[str, str] | None]
 """Where below the value its first fault is, and what it is."""
 
@@ -255,7 +261,7 @@ def _check(shape: Any) -> Check:
     if shape is Any:
         return lambda value: None
     if is_typeddict(shape):
-        return _object_check({key: _check(part) for key, part in get_type_hints(shape).items()})
+        return _object_check(get_type_hints(shape))
     if origin is list:
         return _list_check(_check(parts[0]))
     if origin is dict:
@@ -264,32 +270,55 @@ def _check(shape: Any) -> Check:
         return lambda value: (
             None if isinstance(value, str) and value in parts else ("", f"is {value!r}, not one of {parts}")
         )
-    if origin in (Union, types.UnionType):
+    accepted = _plain_types(shape)
+    if accepted is None:
         return _union_check([_check(part) for part in parts])
-    accepted = (int, float) if shape is float else (shape or type(None),)
-    name = "null" if shape in (None, type(None)) else shape.__name__
-
-    def check(value: Any) -> tuple[str, str] | None:
-        right = isinstance(value, accepted) and (shape is bool or not isinstance(value, bool))
-        return None if right else ("", f"is not of type {name}")
-
-    return check
+    name = "null" if accepted[0] is types.NoneType else accepted[-1 if shape is float else 0].__name__
+    return lambda value: None if type(value) in accepted else ("", f"is not of type {name}")
 
 
-def _object_check(checks: Mapping[str, Check]) -> Check:
+@functools.cache
+def _record_check(shapes: tuple[type, ...]) -> Check:
+    head = get_type_hints(Line)
+    return _union_check([_object_check({**head, **get_type_hints(shape)}) for shape in shapes])
+
+
+def _plain_types(shape: Any) -> tuple[type, ...] | None:
+    """The types that a value of the shape may have, if these are all that there is to it; JSON has no subclasses."""
+    if get_origin(shape) in (Union, types.UnionType):
+        options = [_plain_types(part) for part in get_args(shape)]
+        return None if None in options else tuple(kind for option in options for kind in option or ())
+    if shape is float:
+        return (int, float)
+    return (shape or types.NoneType,) if shape in (str, int, bool, None, types.NoneType) else None
+
+
+def _object_check(hints: Mapping[str, Any]) -> Check:
+    plain = {key: accepted for key, shape in hints.items() if (accepted := _plain_types(shape))}
+    checks = {key: _check(shape) for key, shape in hints.items()}
+    others = [(key, part) for key, part in checks.items() if key not in plain]
+
+    def right(value: dict[str, Any]) -> bool:
+        """The usual answer without a call for each text."""
+        if value.keys() != checks.keys():
+            return False
+        for key, accepted in plain.items():
+            if type(value[key]) not in accepted:
+                return False
+        return not any(part(value[key]) for key, part in others)
+
     def check(value: Any) -> tuple[str, str] | None:
         if not isinstance(value, dict):
             return "", "is not an object"
+        if right(value):
+            return None
         for key in checks:
             if key not in value:
                 return "", f"lacks the key {key!r}"
         for key in value:
             if key not in checks:
                 return "", f"has the unknown key {key!r}"
-        for key, part in checks.items():
-            if fault := part(value[key]):
-                return f".{key}{fault[0]}", fault[1]
-        return None
+        return next((f".{key}{fault[0]}", fault[1]) for key, part in checks.items() if (fault := part(value[key])))
 
     return check
 
@@ -323,6 +352,11 @@ def _union_check(options: Sequence[Check]) -> Check:
 
     def check(value: Any) -> tuple[str, str] | None:
         first = options[0](value)
-        return first if first and all(option(value) for option in options[1:]) else None
+        if first is None:
+            return None
+        for option in options[1:]:
+            if option(value) is None:
+                return None
+        return first
 
     return check
