@@ -7,13 +7,14 @@ Nothing is ever repaired or dropped: a file that is not wholly valid stops the c
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,14 +125,40 @@ def differences(one: Manifest, other: Manifest) -> list[tuple[str, str, str]]:
 def append(path: Path, line: bytes) -> None:
     """Append in one write; if that fails the file is cut back to what it was and OSError raised."""
     with path.open("ab", buffering=0) as file:
-        before = file.seek(0, os.SEEK_END)
-        try:
-            rest = memoryview(line)
-            while rest:  # a short write means a full disk: the next one says so
-                rest = rest[file.write(rest) :]
-        except OSError:
-            file.truncate(before)
-            raise
+        _append(file, line)
+
+
+def _append(file: io.FileIO, line: bytes) -> None:
+    before = file.seek(0, os.SEEK_END)
+    try:
+        rest = memoryview(line)
+        while rest:  # a short write means a full disk: the next one says so
+            rest = rest[file.write(rest) :]
+    except OSError:
+        file.truncate(before)
+        raise
+
+
+class Journal:
+    """A file of answers, opened when the first one comes and kept open: it has a line for each call.
+
+    It is not synced: it is for what a kill would lose.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.Lock()
+        self.file: io.FileIO | None = None
+
+    def append(self, line: bytes) -> None:
+        with self.lock:
+            if self.file is None:
+                self.file = self.path.open("ab", buffering=0)
+            _append(self.file, line)
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
 
 
 class SyncedFile:
@@ -270,6 +297,7 @@ class Run:
         self.lock = threading.Lock()
         self.guard: Any = None  # the file lock, once something is to be written
         self.contents: dict[str, dict[str, str]] = {}  # likewise, hashes of what the records say
+        self.has_manifest = False  # as far as this command knows
         self.case_hashes: dict[str, str] = {}
 
     def path(self, name: str) -> Path:
@@ -453,7 +481,12 @@ class Run:
             kept = self._answers(name, to_do)
             _end_last_line(self.journal(name))
             file, status = SyncedFile(path), _status(self.channels.values())
-            side_by_side(to_do, lambda case: self._do(step, case, kept, file), self.places, path.name, status)
+            with contextlib.closing(Journal(self.journal(name))) as journal:
+
+                def do(case: Case) -> None:
+                    self._do(step, case, kept.get(case.number, ()), journal, file)
+
+                side_by_side(to_do, do, self.places, path.name, status)
         with contextlib.suppress(OSError):  # left over it does no harm
             self.journal(name).unlink(missing_ok=True)
 
@@ -463,17 +496,17 @@ class Run:
             done = self.load(name)
         return [case for case in self.cases if case.number not in done]
 
-    def _do(self, step: Step, case: Case, kept: Mapping[str, Sequence[Mapping[str, Any]]], file: SyncedFile) -> None:
+    def _do(
+        self, step: Step, case: Case, kept: Sequence[Mapping[str, Any]], journal: Journal, file: SyncedFile
+    ) -> None:
         """A case from its first call to its record."""
         name, earlier = step.name, self._earlier(step.name, case)
+        inputs = self._input_hash(name, case)
 
         def keep(answer: Answer, calls: list[Call]) -> None:
-            line = self._line(f"{name}.open", case, self._input_hash(name, case), answer, calls)
-            with self.lock, self._saving(self.journal(name), case):
-                self._write_manifest()
-                append(self.journal(name), line + b"\n")  # not synced: that is for what a kill would lose
+            self._save(journal, case, self._line(f"{name}.open", case, inputs, answer, calls))
 
-        log = CaseLog(kept.get(case.number, ()), keep)
+        log = CaseLog(kept, keep)
         models = {
             role: ChatModel(self.channels[role], log, self.places.aside, self.record_blocked) for role in step.roles
         }
@@ -485,11 +518,8 @@ class Run:
                 raise
             notice(f"{self.path(name).name}, case {case.number}: recorded as blocked: {error}")
             made = Blocked(blocked=error.block)
-        line = self._line(name, case, self._input_hash(name, case), made, log.calls)
-        with self._saving(self.path(name), case):
-            with self.lock:
-                self._write_manifest()
-            file.append(line + b"\n")
+        line = self._line(name, case, inputs, made, log.calls)
+        self._save(file, case, line)
         self.contents[name][case.number] = _content_hash(line)
         self.records[name][case.number] = json.loads(line)
 
@@ -535,26 +565,29 @@ class Run:
         record = json.dumps({**head, **made, "calls": calls}, ensure_ascii=False)
         return self._sealed(seal, record[:-1].encode("utf-8"))
 
-    @contextlib.contextmanager
-    def _saving(self, path: Path, case: Case) -> Iterator[None]:
+    def _save(self, file: Journal | SyncedFile, case: Case, line: bytes) -> None:
         try:
-            yield
+            if not self.has_manifest:
+                self._write_manifest()
+            file.append(line + b"\n")
         except OSError as error:
             raise CheckpointError(
-                f"{path}: the record of case {case.number} cannot be saved ({error.strerror}); the file is as it was "
+                f"{file.path}: the record of case {case.number} cannot be saved ({error.strerror}); the file is as it was "
                 "before. Make room, then run the same command again"
             ) from error
 
     def _write_manifest(self) -> None:
         """The manifest goes with the run's first record: a command that bought nothing binds nobody to its settings."""
         path = self.root / MANIFEST_PATH.format(run=self.folder)
-        if path.exists():
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f"{path.name}.new")  # one name, so that a killed command's is taken over by the next
-        fresh.unlink(missing_ok=True)
-        try:
-            SyncedFile(fresh).append(json.dumps(self.manifest, ensure_ascii=False, indent=1).encode("utf-8") + b"\n")
-            fresh.replace(path)
-        finally:
-            fresh.unlink(missing_ok=True)
+        with self.lock:
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                fresh.unlink(missing_ok=True)
+                try:
+                    whole = json.dumps(self.manifest, ensure_ascii=False, indent=1).encode("utf-8")
+                    SyncedFile(fresh).append(whole + b"\n")
+                    fresh.replace(path)
+                finally:
+                    fresh.unlink(missing_ok=True)
+            self.has_manifest = True

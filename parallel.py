@@ -34,6 +34,8 @@ class Turns:
         self.taken = 0
         self.lock = threading.Lock()
         self.back, self.fresh = deque[threading.Lock](), deque[threading.Lock]()
+        self.gone = 0  # who went aside and is not back
+        self.left: Callable[[], object] = lambda: None  # is told when somebody goes
 
     def take_free(self) -> bool:
         """Take a turn if one is free and nobody waits for it."""
@@ -70,11 +72,16 @@ class Turns:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """While it lasts, the caller's turn is free for others."""
+        with self.lock:
+            self.gone += 1
         self.give()
+        self.left()
         try:
             yield
         finally:
             self.take(back=True)
+            with self.lock:
+                self.gone -= 1
 
 
 def side_by_side(
@@ -89,8 +96,7 @@ def side_by_side(
 
     A job that waits in `places.aside()` leaves its place to the next item, except where there is only one: that is
     strictly in order. Title and status stand in the progress line, which comes `every` so many seconds where stderr is no
-    terminal. Raises what the first failing job raised, or
-    KeyboardInterrupt after Ctrl-C, once no job is running any more.
+    terminal. Raises what the first failing job raised, or KeyboardInterrupt after Ctrl-C, once no job is running any more.
     """
     stop = threading.Event()
     threads = min(len(items), 1 if places.limit == 1 else 2 * places.limit)
@@ -111,19 +117,26 @@ def side_by_side(
     from concurrent.futures import Future, ThreadPoolExecutor  # here, so that what asks nothing starts without it
 
     failures: list[BaseException] = []
-    finished = queue.SimpleQueue[Future[bool]]()
+    finished = queue.SimpleQueue[Future[bool] | None]()  # None where somebody only went aside
+    places.left = lambda: finished.put(None)
+    waiting, pending, done = deque(items), 0, 0
+    ready = 1 + places.limit // 8  # threads that wait for a place, so that none is empty until this one wakes
     with (
         _interrupts(stop) as interrupted,
         ThreadPoolExecutor(threads) as pool,
         _progress(len(items), title, status, every) as show,
     ):
-        for item in items:
-            pool.submit(guarded, item).add_done_callback(finished.put)
-        done, pending = 0, len(items)
-        while pending:
+        while True:
+            while waiting and not stop.is_set() and pending < ready + places.limit + places.gone:
+                pool.submit(guarded, waiting.popleft()).add_done_callback(finished.put)
+                pending += 1
+            if not pending:
+                break
+            future = None
             with contextlib.suppress(queue.Empty):
                 # A time limit, since a wait without one cannot be interrupted on Windows.
                 future = finished.get(timeout=LOOK_EVERY)
+            if future is not None:
                 pending -= 1
                 if error := future.exception():
                     failures.append(error)
