@@ -572,8 +572,8 @@ class Run:
             file.append(line + b"\n")
         except OSError as error:
             raise CheckpointError(
-                f"{file.path}: the record of case {case.number} cannot be saved ({error.strerror}); the file is as it was "
-                "before. Make room, then run the same command again"
+                f"{file.path}: the record of case {case.number} cannot be saved ({error.strerror}); no half line is "
+                "left. Make room, then run the same command again"
             ) from error
 
     def _write_manifest(self) -> None:

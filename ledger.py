@@ -16,6 +16,7 @@ from checkpoints import Run
 from records import ARTIFACTS, ROLE_NAMES, Call, RoleName
 from replies import tokens_of
 
+FEW = 5  # rejected or unreadable replies, below which a rate says nothing
 Z_DOUBTFUL = 3.0  # standard errors between two rates: beyond this chance is no likely reason
 
 
@@ -97,7 +98,11 @@ def remarks(groups: Mapping[str, Sequence[Line]]) -> Iterator[str]:
                 for name, lines in asked.items()
                 if any(line.completions for line in lines)
             }
-            pairs = [(apart(counts[low], counts[high]), low, high) for low, high in permutations(counts, 2)]
+            pairs = [
+                (apart(counts[low], counts[high]), low, high)
+                for low, high in permutations(counts, 2)
+                if counts[high][0] >= FEW
+            ]
             distance, low, high = max(pairs, default=(0.0, "", ""))
             if distance > Z_DOUBTFUL:
                 yield (

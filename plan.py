@@ -114,7 +114,8 @@ def likely(cases: int, records: Sequence[Sequence[Call]], role: RoleName) -> tup
 
     None where there is no record, or one of the role's calls that told no usage.
     """
-    told = [tokens_of(call["usage"]) for calls in records for call in calls if call["role"] == role]
+    made = [call for calls in records for call in calls if call["role"] == role and call["outcome"] != "blocked"]
+    told = [tokens_of(call["usage"]) for call in made]
     if not records or None in told:
         return None
     share = cases / len(records)

@@ -399,6 +399,11 @@ class UnequalRates(Ledgers):
         judge = [*["不好说"] * unreadable, verdicts("支持")] * cases
         self.play("eval_LJP_gold.py", "--model", model, "--limit", str(cases), evaluated=["判"] * cases, judge=judge)
 
+    def test_a_single_bad_reply_of_a_smoke_run_is_not_pointed_out(self) -> None:
+        self.assertGreater(deviations(0, 100, 1, 3), 3)
+        smoke, full = a_line("judge", "x", calls=2, unreadable=1), a_line("judge", "y", calls=100)
+        self.assertEqual(pointed_out({"A": [smoke], "B": [full]}), [])
+
     def test_judgments_of_one_model_that_are_asked_again_more_often_are_pointed_out(self) -> None:
         self.assertGreater(deviations(0, 5, 15, 20), 3)
         self.gold("m", 5, unreadable=0)
