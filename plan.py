@@ -162,6 +162,7 @@ def plan_lines(left: Sequence[Left], run: Run, every: Sequence[Case], prices: Ma
     written = (limits["evaluated"], limits["user"])  # whose replies go into prompts
     inner = None if None in written else max(limit for limit in written if limit is not None)
     totals: dict[str, list[tuple[float | None, float | None]]] = {}
+    rests_on: list[int] = []
     for role, channel in run.channels.items():
         calls = [call for _, _, planned in left for call in planned if call.role == role]
         if not calls:
@@ -181,6 +182,7 @@ def plan_lines(left: Sequence[Left], run: Run, every: Sequence[Case], prices: Ma
         yield f"  prompt tokens      {span(low.prompt_tokens, high.prompt_tokens)}"
         yield f"  completion tokens  {span(low.completion_tokens, high.completion_tokens)}"
         if expected:
+            rests_on += [len(records[name]) for name, _, planned in left if any(call.role == role for call in planned)]
             yield f"  likely tokens      {expected[0]:,.0f} of prompts, {expected[1]:,.0f} of completions"
         price = prices.get(channel.role.model)
         currency = price.currency if price else ""
@@ -192,6 +194,8 @@ def plan_lines(left: Sequence[Left], run: Run, every: Sequence[Case], prices: Ma
     for currency, amounts in totals.items():
         low_end, high_end = (None if None in ends else sum(ends) for ends in zip(*amounts, strict=True))
         yield f"Cost in all          {span(low_end, high_end, digits=4)} {currency}".rstrip()
+    if rests_on:
+        yield f"The likely figures rest on {span(min(rests_on), max(rests_on))} earlier records a file."
     yield (
         f"Tokens: {TOKENS_PER_CHARACTER[0]} to {TOKENS_PER_CHARACTER[1]} a character, a reply from 1 to its limit; likely: "
         "the mean a case of earlier records. Not counted: repeated requests, and up to 3 more tries of each judgment."

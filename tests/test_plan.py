@@ -94,6 +94,8 @@ class Plan(NamedTuple):
     roles: dict[str, dict[str, str]]
     in_all: list[str]
     """The sums of the cost."""
+    rest_on: list[str]
+    """How many records the likely figures rest on."""
 
 
 def ends(text: str) -> tuple[float | None, float | None]:
@@ -103,7 +105,7 @@ def ends(text: str) -> tuple[float | None, float | None]:
 
 
 def parsed(lines: Sequence[str]) -> Plan:
-    plan = Plan({}, {}, [])
+    plan = Plan({}, {}, [], [])
     rows: dict[str, str] = {}
     for line in lines[1:-1]:
         if found := re.fullmatch(r"  (\S+) +(\d+) cases, (\d+) done, (\d+) to do", line):
@@ -112,6 +114,8 @@ def parsed(lines: Sequence[str]) -> Plan:
             rows = plan.roles[found[1]] = {}
         elif found := re.fullmatch(r"Cost in all +(.+)", line):
             plan.in_all.append(found[1])
+        elif found := re.fullmatch(r"The likely figures rest on (.+) earlier records a file\.", line):
+            plan.rest_on.append(found[1])
         elif found := re.fullmatch(r" +and (.+) replies in them that are not written yet", line):
             rows["replies"] = found[1]
         elif found := re.fullmatch(r"  (\w+(?: \w+)?) {2,}(.+)", line):
@@ -670,6 +674,11 @@ class Likely(Planning):
         self.assertEqual(
             self.likely(), {"evaluated": self.shown(3 * 100, 3 * 10), "judge": self.shown(3 * 5000, 3 * 7)}
         )
+
+    def test_on_how_many_records_a_likely_figure_rests_is_said(self) -> None:
+        self.assertEqual(self.plan(self.GOLD).rest_on, [])
+        self.smoke(2, telling({"evaluated": [(100, 10)] * 2, "judge": [(50, 7)] * 2}))
+        self.assertEqual(self.plan(self.GOLD).rest_on, ["2"])
 
     def test_the_mean_is_over_all_records_of_all_comparable_runs(self) -> None:
         self.smoke(2, telling({"evaluated": [(100, 10), (200, 30)], "judge": [(50, 5), (51, 6)]}))
