@@ -295,8 +295,9 @@ def _plain_types(shape: Any) -> tuple[type, ...] | None:
 
 def _object_check(hints: Mapping[str, Any]) -> Check:
     plain = {key: accepted for key, shape in hints.items() if (accepted := _plain_types(shape))}
+    words = {key: get_args(shape) for key, shape in hints.items() if get_origin(shape) is Literal}
     checks = {key: _check(shape) for key, shape in hints.items()}
-    others = [(key, part) for key, part in checks.items() if key not in plain]
+    others = [(key, part) for key, part in checks.items() if key not in plain and key not in words]
 
     def right(value: dict[str, Any]) -> bool:
         """The usual answer without a call for each text."""
@@ -304,6 +305,9 @@ def _object_check(hints: Mapping[str, Any]) -> Check:
             return False
         for key, accepted in plain.items():
             if type(value[key]) not in accepted:
+                return False
+        for key, known in words.items():
+            if value[key] not in known:
                 return False
         return not any(part(value[key]) for key, part in others)
 

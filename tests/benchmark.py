@@ -5,7 +5,7 @@
 Measured is `eval_LCA.py`, two calls a case, in a process of its own, checks, hashes and syncs included. Beside it, in
 turn with it, two floors ask the same prompts and keep nothing: F, a thread pool with the `openai` client, and the
 asynchronous client in a loop. Each figure is a median over the repetitions; a line ends with `ok` or `MISSED` where it
-has a goal, and so does the command: with 1 if one is missed. All of it takes about twenty minutes.
+has a goal, and so does the command: with 1 if one is missed. All of it takes about twenty-five minutes.
 
 The server, the floors and the command are this one file. It imports nothing of the project and nothing but the standard
 library at its top, so that the floors stay bare.
