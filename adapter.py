@@ -323,9 +323,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 Aside = Callable[[], AbstractContextManager[None]]
 """In it a thread waits without keeping a place from another case."""
-RAISED_AFTER = (
-    20  # successes that raise a lowered limit by one; a low limit needs twice itself, so that it recovers soon
-)
+# Successes that raise a lowered limit by one; a low limit needs only twice itself, so that it recovers soon.
+RAISED_AFTER = 20
 TELL_EVERY = 10.0  # seconds between two words on throttling: 64 threads would say the same
 
 

@@ -98,6 +98,8 @@ def side_by_side(
     strictly in order. Title and status stand in the progress line, which comes `every` so many seconds where stderr is no
     terminal. Raises what the first failing job raised, or KeyboardInterrupt after Ctrl-C, once no job is running any more.
     """
+    from concurrent.futures import Future, ThreadPoolExecutor  # here, so that what asks nothing starts without it
+
     stop = threading.Event()
     threads = min(len(items), 1 if places.limit == 1 else 2 * places.limit)
 
@@ -113,8 +115,6 @@ def side_by_side(
         finally:
             places.give()
         return True
-
-    from concurrent.futures import Future, ThreadPoolExecutor  # here, so that what asks nothing starts without it
 
     failures: list[BaseException] = []
     finished = queue.SimpleQueue[Future[bool] | None]()  # None where somebody only went aside

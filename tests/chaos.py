@@ -459,6 +459,13 @@ class Trial:
             life = self.run(script)
         return life
 
+    def finish(self, life: Life, reference: "Reference", scripts: Sequence[str], blows: str) -> list[str]:
+        """Hold everything against an uninterrupted run once the last process has ended well; the report."""
+        if self.ended(life, 0):
+            self.hold_payments(reference, scripts)
+            self.hold_files(reference, scripts)
+        return self.report(blows)
+
     def report(self, blows: str) -> list[str]:
         """Say what was done; the problems, each with the trial's name."""
         kept = f"{self.twice} answers paid for twice of {self.allowed} allowed, {self.files} files compared"
@@ -738,10 +745,7 @@ def torn(bench: Bench, script: str) -> list[str]:
             if life.status != 0:
                 trial.tear()
             trial.blows = trial.torn
-        if trial.ended(trial.resumed(script), 0):
-            trial.hold_payments(reference, (*before, script))
-            trial.hold_files(reference, (*before, script))
-        return trial.report("torn lines")
+        return trial.finish(trial.resumed(script), reference, (*before, script), "torn lines")
 
 
 def disk(bench: Bench, script: str) -> list[str]:
@@ -759,10 +763,7 @@ def disk(bench: Bench, script: str) -> list[str]:
             life = trial.run(script, limit=limit)
             trial.blows += trial.ended(life, 1, saying=os.strerror(errno.EFBIG))
             trial.hold_files(reference, (*before, script), whole=False)
-        if trial.ended(trial.run(script), 0):
-            trial.hold_payments(reference, (*before, script))
-            trial.hold_files(reference, (*before, script))
-        return trial.report("full disks")
+        return trial.finish(trial.run(script), reference, (*before, script), "full disks")
 
 
 def faults(bench: Bench, parallel: int) -> list[str]:
@@ -785,10 +786,9 @@ def interrupt(bench: Bench, script: str, times: int) -> list[str]:
         first, second = Moment(received=middle), Moment(delay=trial.draw.uniform(0.002, 0.02))
         life = trial.run(script, *((moment, signal.SIGINT) for moment in (first, second)[:times]))
         trial.blows += times
-        if trial.ended(life, 130, saying="interrupted") and trial.ended(trial.run(script), 0):
-            trial.hold_payments(reference, [script])
-            trial.hold_files(reference, [script])
-        return trial.report("Ctrl-C")
+        if not trial.ended(life, 130, saying="interrupted"):
+            return trial.report("Ctrl-C")
+        return trial.finish(trial.run(script), reference, [script], "Ctrl-C")
 
 
 def jobs_of(bench: Bench) -> dict[str, list[Callable[[], list[str]]]]:
