@@ -7,12 +7,14 @@ No text that stands for a failure ever comes back: `ask` returns an answer or ra
 """
 
 import base64
+import contextlib
 import hashlib
 import json
 import math
 import os
 import random
 import re
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -260,24 +262,39 @@ def pause_asked(retry_after: str) -> float | None:
 
 
 def openai_client(role: Role) -> Send:
-    """A client of the role's own, shared by all threads; SettingsError before any request if it cannot be made."""
+    """A client of the role's own, shared by all threads; SettingsError before any request if it cannot be made.
+
+    Its headers, proxies and trust in certificates are the `openai` client's, and so is the HTTP object that sends. The
+    methods above that are left out: they walk through each field of a request and of its answer, which is half of all
+    that a call costs here, and hand on a page as a str and an error inside a 200 as a completion without choices.
+    """
     if not role.key:
         raise SettingsError(f"{role}: no key; set {role.key_source} (for a local server without keys, any word)")
     try:
         import openai
     except ImportError as error:
         raise SettingsError(f"{error}; run: python -m pip install -r requirements.txt") from error
-    try:
-        client = openai.OpenAI(
-            api_key=role.key,
-            base_url=role.base_url,
-            default_query=dict(role.query),
+    # The HTTP library that this `openai` came with: httpx, since its third version httpx2.
+    library = sys.modules[openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0]]
+    headers = library.Headers({"Authorization": f"Bearer {role.key}"})
+
+    def connection() -> Any:
+        """A client's HTTP object, which keeps one connection open."""
+        return openai.DefaultHttpxClient(
+            verify=certificates,
             timeout=role.timeout,
-            max_retries=0,
+            headers=headers,
             # A redirect would send the consultation to an address that nobody named, or turn the request into a GET.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+            follow_redirects=False,
         )
-    except Exception as error:  # whatever its constructor raises is a surrounding it cannot use: a proxy, a TLS file
+
+    try:
+        certificates = library.create_ssl_context()  # one for all, since they take long to read
+        first = connection()
+        defaults = openai.OpenAI(api_key=role.key, base_url=role.base_url, http_client=first).default_headers
+        headers.update({name: value for name, value in defaults.items() if isinstance(value, str)})
+        url = first.build_request("POST", f"{role.base_url}/chat/completions", params=role.query).url
+    except Exception as error:  # whatever a constructor raises is a surrounding it cannot use: a proxy, a TLS file
         named = [name for name in os.environ if name.upper().endswith(("_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"))]
         raise SettingsError(
             f"{role}: no client can be made: {error}; look at {', '.join(named) or 'the base URL'}"
@@ -285,31 +302,43 @@ def openai_client(role: Role) -> Send:
 
     import ssl
 
+    # One for each request at once, since a pool of connections goes through all of them whenever it hands one out.
+    idle: list[Any] = []
+
     def send(request: Mapping[str, Any]) -> bytes:
         try:
-            # The raw body, since the client hands on a page as a str and an error as a completion without choices; and
-            # the request as it stands, since its typed method walks through every field first, a third of a call's work.
-            return client.post("/chat/completions", cast_to=bytes, body=dict(request))
-        except openai.APIStatusError as error:
-            try:
-                told = json.loads(error.response.content)
-            except (ValueError, RecursionError):
-                told = error.response.text
-            headers = error.response.headers
-            if error.status_code < 400:
-                told = f"a redirect to {headers.get('location', 'nowhere')}"
-            raise provider_fault(error.status_code, told, pause_asked(headers.get("retry-after", ""))) from error
-        except openai.APITimeoutError as error:
+            mine = idle.pop()
+        except IndexError:
+            mine = connection()
+        try:
+            response = mine.post(url, content=json.dumps(request, ensure_ascii=False, allow_nan=False).encode("utf-8"))
+        except library.TimeoutException as error:
             raise Fault(f"no answer within {role.timeout:g} s (--timeout)") from error
-        except openai.APIConnectionError as error:
-            causes = list(_causes(error))
-            words = ": ".join(dict.fromkeys(str(cause).rstrip(".") for cause in causes if str(cause)))
-            untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
-            raise Fault(words, final=untrusted) from error
-        except ValueError as error:  # a header or an address that cannot be written
+        except ValueError as error:  # a header or a text that cannot be written
             raise Fault(f"the request cannot be sent: {error}", final=True) from error
+        except Exception as error:  # whatever else its layers raise is a connection that did not do
+            causes = list(_causes(error))
+            told = dict.fromkeys(str(cause).rstrip(".") for cause in causes if str(cause))
+            untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
+            raise Fault(": ".join(["Connection error", *told]), final=untrusted) from error
+        finally:
+            idle.append(mine)
+        content: bytes = response.content
+        if response.status_code >= 300:
+            raise _refusal(response.status_code, response.headers, content, response.text)
+        return content
 
     return send
+
+
+def _refusal(status: int, headers: Mapping[str, str], content: bytes, text: str) -> Fault:
+    """What an answer other than a 2xx comes to."""
+    told: Any = text
+    with contextlib.suppress(ValueError, RecursionError):
+        told = json.loads(content)
+    if status < 400:
+        told = f"a redirect to {headers.get('location', 'nowhere')}"
+    return provider_fault(status, told, pause_asked(headers.get("retry-after", "")))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

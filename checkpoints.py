@@ -13,8 +13,9 @@ import os
 import re
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from records import (
     Case,
     Manifest,
     RoleName,
+    are_records,
     record_fault,
     shape_fault,
 )
@@ -122,27 +124,22 @@ def differences(one: Manifest, other: Manifest) -> list[tuple[str, str, str]]:
 # Appending
 
 
-def append(path: Path, line: bytes) -> None:
-    """Append in one write; if that fails the file is cut back to what it was and OSError raised."""
-    with path.open("ab", buffering=0) as file:
-        _append(file, line)
-
-
-def _append(file: io.FileIO, line: bytes) -> None:
-    before = file.seek(0, os.SEEK_END)
+def append(file: io.FileIO, lines: bytes) -> None:
+    """Append to a file opened for that; if it fails the file is cut back to what it was and OSError raised."""
+    rest = memoryview(lines)
     try:
-        rest = memoryview(line)
         while rest:  # a short write means a full disk: the next one says so
             rest = rest[file.write(rest) :]
     except OSError:
-        file.truncate(before)
+        file.truncate(file.seek(0, os.SEEK_END) - (len(lines) - len(rest)))
         raise
 
 
 class Journal:
     """A file of answers, opened when the first one comes and kept open: it has a line for each call.
 
-    It is not synced: it is for what a kill would lose.
+    It is not synced: it is for what a kill would lose. Nor do threads wait for one another: a line brings the end of the
+    one before it, so that one which a kill or a full disk cut short spoils no other.
     """
 
     def __init__(self, path: Path) -> None:
@@ -154,51 +151,67 @@ class Journal:
         with self.lock:
             if self.file is None:
                 self.file = self.path.open("ab", buffering=0)
-            _append(self.file, line)
+        rest = memoryview(b"\n" + line)
+        while rest:
+            rest = rest[self.file.write(rest) :]
 
     def close(self) -> None:
         if self.file is not None:
             self.file.close()
 
 
+@dataclass
+class Entry:
+    """A line that a thread wants saved, and what became of it."""
+
+    line: bytes
+    settled: bool = False
+    error: Exception | None = None
+
+
 class SyncedFile:
-    """A file to which threads append lines. A line is saved when it is synced; one sync serves all that wait for one."""
+    """A file to which threads append lines, each ended. One is saved when it is synced; one write and one sync serve all
+    that came while the last ones went on.
+    """
 
     def __init__(self, path: Path, sync: Callable[[int], object] = os.fsync) -> None:
         self.path, self.sync = path, sync
-        self.writing, self.syncing = threading.Lock(), threading.Lock()
-        self.written = self.synced = 0  # lines
+        self.entries = deque[Entry]()
+        self.turn = threading.Lock()
         self.can_sync = True
 
     def append(self, line: bytes) -> None:
         """Append a line and wait until it is on the disk, or as far as the drive goes; OSError if it cannot be."""
-        with self.writing:
-            append(self.path, line)
-            self.written += 1
-            mine = self.written
-        with self.syncing:
-            if self.synced < mine:
-                reached = self.written
-                self._sync()
-                self.synced = reached
+        mine = Entry(line)
+        self.entries.append(mine)
+        with self.turn:
+            if not mine.settled:
+                self._settle([self.entries.popleft() for _ in range(len(self.entries))])
+        if mine.error:
+            raise mine.error
 
-    def _sync(self) -> None:
+    def _settle(self, entries: Sequence[Entry]) -> None:
+        error: Exception | None = None
+        try:
+            # Opened each time: a folder that another program keeps in step may have a new file under this name.
+            with self.path.open("ab", buffering=0) as file:
+                append(file, b"".join(entry.line + b"\n" for entry in entries))
+                self._sync(file.fileno())
+        except Exception as caught:  # whose thread it was is chance: each one raises it
+            error = caught
+        for entry in entries:
+            entry.settled, entry.error = True, error
+
+    def _sync(self, descriptor: int) -> None:
         if not self.can_sync:
             return
         try:
-            with self.path.open("ab", buffering=0) as file:
-                self.sync(file.fileno())
+            self.sync(descriptor)
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
                 raise
             self.can_sync = False
             notice(f"{self.path}: this drive cannot sync ({error.strerror}): a power cut may lose the last records")
-
-
-def _end_last_line(path: Path) -> None:
-    """End a line that a power cut left unfinished, so that the next one stands by itself."""
-    if path.exists() and not path.read_bytes().endswith(b"\n"):
-        append(path, b"\n")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -269,6 +282,7 @@ def _content_hash(line: bytes) -> str:
     return hashlib.sha256(line.rpartition(CALLS)[0]).hexdigest()
 
 
+TOGETHER = 32  # records that are looked at together: few enough to be near the processor still
 MEND = "restore the line from a copy, or delete it whole: then its case alone is asked again"
 
 
@@ -287,6 +301,7 @@ class Run:
         channels: Iterable[Channel] = (),
         parallel: int = 1,
         record_blocked: bool = False,
+        case_hashes: dict[str, str] | None = None,
     ) -> None:
         self.root, self.manifest, self.cases, self.record_blocked = root, manifest, cases, record_blocked
         self.channels = {channel.role.name: channel for channel in channels}
@@ -298,7 +313,7 @@ class Run:
         self.guard: Any = None  # the file lock, once something is to be written
         self.contents: dict[str, dict[str, str]] = {}  # likewise, hashes of what the records say
         self.has_manifest = False  # as far as this command knows
-        self.case_hashes: dict[str, str] = {}
+        self.case_hashes = {} if case_hashes is None else case_hashes  # by case number, as they are needed
 
     def path(self, name: str) -> Path:
         """Where a record file of this run lies."""
@@ -345,8 +360,7 @@ class Run:
         cases, shapes = {case.number: case for case in self.cases}, (ARTIFACTS[name].shape, Blocked)
         found: dict[str, Any] = {}
         contents: dict[str, str] = {}
-        for number, line in enumerate(lines, 1):
-            record, fault = self._read_line(name, shapes, line)
+        for number, (line, record, fault) in enumerate(self._read_lines(name, lines, shapes), 1):
             if not fault:
                 fault = self._misplaced(name, record, cases, found)
             if fault:
@@ -354,13 +368,29 @@ class Run:
             found[record["case_number"]] = record
             contents[record["case_number"]] = _content_hash(line)
         if unfinished:
-            whole = self._read_line(name, shapes, unfinished)[1] is None
+            whole = self._read_line(name, unfinished, shapes)[1] is None
             told = "lacks only its line end; add that" if whole else "is unfinished; delete it"
             raise CheckpointError(f"{path}:{len(lines) + 1}: the last line {told}, then run again")
         self.records[name], self.contents[name] = found, contents
         return found
 
-    def _read_line(self, name: str, shapes: tuple[type, ...], line: bytes) -> tuple[dict[str, Any], str | None]:
+    def _read_lines(
+        self, name: str, lines: Sequence[bytes], shapes: tuple[type, ...]
+    ) -> Iterator[tuple[bytes, dict[str, Any], str | None]]:
+        """Each line with what `_read_line` makes of it, which is asked only where not all is well."""
+        for at in range(0, len(lines), TOGETHER):
+            some = lines[at : at + TOGETHER]
+            try:
+                records = json.loads(decode_utf8(b"[%b]" % b",".join(some)))
+            except (ValueError, RecursionError):
+                records = []
+            right = len(records) == len(some) and are_records(records, shapes)
+            if right and all(self._is_sealed(name, line) for line in some):
+                yield from ((line, record, None) for line, record in zip(some, records, strict=True))
+            else:
+                yield from ((line, *self._read_line(name, line, shapes)) for line in some)
+
+    def _read_line(self, name: str, line: bytes, shapes: tuple[type, ...]) -> tuple[dict[str, Any], str | None]:
         """A line's record, and what is wrong with the line by itself."""
         try:
             record = json.loads(decode_utf8(line))
@@ -369,11 +399,14 @@ class Run:
         if not isinstance(record, dict):
             return {}, "not a JSON object"
         fault = record_fault(record, shapes)
-        if not fault and self._sealed(name, line.rpartition(SEAL)[0]) != line:
+        if not fault and not self._is_sealed(name, line):
             fault = "the line was changed, or is another file's or run's"
             if line.endswith(b"\r"):
                 fault = "its line end was changed to CRLF; save the whole file with LF"
         return record, fault
+
+    def _is_sealed(self, name: str, line: bytes) -> bool:
+        return self._sealed(name, line.rpartition(SEAL)[0]) == line
 
     def _misplaced(
         self, name: str, record: Mapping[str, Any], cases: Mapping[str, Case], found: Mapping[str, Any]
@@ -420,6 +453,11 @@ class Run:
             )
         return found
 
+    def forget(self) -> None:
+        """Let go of what was read: the records of many runs do not fit into a small machine's memory at once."""
+        self.records.clear()
+        self.contents.clear()
+
     def _earlier(self, name: str, case: Case) -> Earlier:
         """What there is of a case in the files that this one is made from."""
         sources = ARTIFACTS[name].made_from
@@ -454,7 +492,7 @@ class Run:
         for number, line in enumerate(lines, 1):
             if not line:
                 continue
-            answer, fault = self._read_line(f"{name}.open", (Answer,), line)
+            answer, fault = self._read_line(f"{name}.open", line, (Answer,))
             if fault:
                 notice(f"{path}:{number}: left out, so that this call is made again: {fault}")
             elif (case := cases.get(answer["case_number"])) and answer["input_sha256"] == self._input_hash(name, case):
@@ -479,7 +517,6 @@ class Run:
             self._shut_others_out()
             to_do = self._to_do(name)  # once more: from now on nobody else writes
             kept = self._answers(name, to_do)
-            _end_last_line(self.journal(name))
             file, status = SyncedFile(path), _status(self.channels.values())
             with contextlib.closing(Journal(self.journal(name))) as journal:
 
@@ -569,7 +606,7 @@ class Run:
         try:
             if not self.has_manifest:
                 self._write_manifest()
-            file.append(line + b"\n")
+            file.append(line)
         except OSError as error:
             raise CheckpointError(
                 f"{file.path}: the record of case {case.number} cannot be saved ({error.strerror}); no half line is "
@@ -586,7 +623,7 @@ class Run:
                 fresh.unlink(missing_ok=True)
                 try:
                     whole = json.dumps(self.manifest, ensure_ascii=False, indent=1).encode("utf-8")
-                    SyncedFile(fresh).append(whole + b"\n")
+                    SyncedFile(fresh).append(whole)
                     fresh.replace(path)
                 finally:
                     fresh.unlink(missing_ok=True)

@@ -209,15 +209,14 @@ class Dataset(NamedTuple):
     sha256: str  # of the file's bytes
 
 
-# A text without these holds neither half characters nor numbers that are none, and need not be walked through.
-ODD = re.compile(r"\\u[dD][89a-fA-F]|NaN|Infinity|[0-9][eE][+0-9]|[0-9]{300}")
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # a text without one escapes no half character, and need not be walked through
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _Object(dict[str, Any]):
     """A JSON object that remembers which of its keys stood there twice."""
 
-    def __init__(self, pairs: list[tuple[str, Any]], those_at_fault: "list[_Object] | None" = None) -> None:
+    def __init__(self, pairs: list[tuple[str, Any]], those_at_fault: list[Any] | None = None) -> None:
         super().__init__(pairs)
         self.repeated: list[str] = []
         if len(self) < len(pairs):
@@ -231,9 +230,20 @@ def load_dataset(path: Path) -> Dataset:
     try:
         raw = path.read_bytes()
         text = decode_utf8(raw)
-        objects: list[_Object] = []
-        value = json.loads(text, object_pairs_hook=lambda pairs: _Object(pairs, objects), parse_constant=float)
-        odd = bool(ODD.search(text) or objects)
+        found: list[Any] = []  # objects with a key twice, numbers that are none
+
+        def number(digits: str) -> float:
+            value = float(digits)
+            found.extend(() if math.isfinite(value) else (value,))
+            return value
+
+        value = json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _Object(pairs, found),
+            parse_float=number,
+            parse_constant=number,
+        )
+        odd = bool(HALF.search(text) or found)
         faults = list(_file_faults(value, odd))
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror}); name a data file with --dataset") from error

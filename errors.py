@@ -7,7 +7,8 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from records import Block
@@ -59,6 +60,18 @@ def notice(text: str) -> None:
     from tqdm import tqdm
 
     tqdm.write(text, file=sys.stderr)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Meanwhile nobody looks for cycles of garbage: records hold none, and each look goes through all that was read."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def command(main: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from checkpoints import Run
+from errors import uncollected
 from records import ARTIFACTS, ROLE_NAMES, Call, RoleName
 from replies import tokens_of
 
@@ -52,10 +53,12 @@ class Line(NamedTuple):
 def run_lines(run: Run) -> Iterator[Line]:
     """A run's ledger, a line for each role that was asked."""
     calls: dict[RoleName, list[Call]] = {role: [] for role in ROLE_NAMES}
-    for name in ARTIFACTS:
-        for record in run.load(name).values():
-            for call in record["calls"]:
-                calls[call["role"]].append(call)
+    with uncollected():
+        for name in ARTIFACTS:
+            for record in run.load(name).values():
+                for call in record["calls"]:
+                    calls[call["role"]].append(call)
+        run.forget()
     for role, made in calls.items():
         if made:
             yield role_line(run.manifest["run_id"], run.manifest["models"][role], role, made)

@@ -6,7 +6,9 @@ against them. Every line of a record file has, besides the keys of its type here
 
 import functools
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 RoleName = Literal["evaluated", "user", "judge"]
@@ -247,15 +249,30 @@ def shape_fault(value: Any, shape: Any, where: str) -> str | None:
 
 def record_fault(record: Any, shapes: tuple[type, ...]) -> str | None:
     """The first way in which a line's JSON value is none of these records, or None."""
-    fault = _record_check(shapes)(record)
+    fault = _record_checks(shapes)[0](record)
     return f"the record{fault[0]} {fault[1]}" if fault else None
+
+
+def are_records(values: Sequence[Any], shapes: tuple[type, ...]) -> bool:
+    """Whether `record_fault` finds nothing wrong with any of these values, but sooner."""
+    return _record_checks(shapes)[1](values)
 
 
 Check = Callable[[Any], tuple[str, str] | None]
 """Where below the value its first fault is, and what it is."""
+ColumnCheck = Callable[[Sequence[Any]], bool]
+"""Whether a check finds nothing wrong with any of many values: it looks at them a field at a time, in built-in loops."""
 
 
-@functools.cache  # a run has some 4,000 records, and asking a type for its parts takes longer than looking at a value
+@functools.cache
+def _record_checks(shapes: tuple[type, ...]) -> tuple[Check, ColumnCheck]:
+    head = get_type_hints(Line)
+    hints = [{**head, **get_type_hints(shape)} for shape in shapes]
+    check, first = _union_check([*map(_object_check, hints)]), _object_column(hints[0])
+    return check, lambda values: first(values) or not any(map(check, values))
+
+
+@functools.cache  # asking a type for its parts takes longer than looking at a value
 def _check(shape: Any) -> Check:
     origin, parts = get_origin(shape), get_args(shape)
     if shape is Any:
@@ -270,61 +287,79 @@ def _check(shape: Any) -> Check:
         return lambda value: (
             None if isinstance(value, str) and value in parts else ("", f"is {value!r}, not one of {parts}")
         )
-    accepted = _plain_types(shape)
-    if accepted is None:
+    if origin in (Union, types.UnionType):
         return _union_check([_check(part) for part in parts])
-    name = "null" if accepted[0] is types.NoneType else accepted[-1 if shape is float else 0].__name__
+    accepted = _kinds(shape)
+    name = "null" if shape in (None, types.NoneType) else shape.__name__
     return lambda value: None if type(value) in accepted else ("", f"is not of type {name}")
 
 
 @functools.cache
-def _record_check(shapes: tuple[type, ...]) -> Check:
-    head = get_type_hints(Line)
-    return _union_check([_object_check({**head, **get_type_hints(shape)}) for shape in shapes])
+def _column(shape: Any) -> ColumnCheck:
+    origin, parts, kinds = get_origin(shape), get_args(shape), _kinds(shape)
+    if shape is Any:
+        return lambda values: True
+    if is_typeddict(shape):
+        return _object_column(get_type_hints(shape))
+    if origin in (list, dict):
+        part = _column(parts[-1])
+        inner: Callable[[Any], Iterable[Any]] = dict.values if origin is dict else iter
+        return lambda values: {*map(type, values)} <= kinds and part([*chain.from_iterable(map(inner, values))])
+    if origin is Literal:
+        return lambda values: {*map(type, values)} <= kinds and {*values} <= {*parts}
+    if origin in (Union, types.UnionType):  # its parts differ in kind
+        options = [(_kinds(part), _column(part)) for part in parts]
+        return lambda values: (
+            {*map(type, values)} <= kinds
+            and all(right([value for value in values if type(value) in of]) for of, right in options)
+        )
+    return lambda values: {*map(type, values)} <= kinds
 
 
-def _plain_types(shape: Any) -> tuple[type, ...] | None:
-    """The types that a value of the shape may have, if these are all that there is to it; JSON has no subclasses."""
-    if get_origin(shape) in (Union, types.UnionType):
-        options = [_plain_types(part) for part in get_args(shape)]
-        return None if None in options else tuple(kind for option in options for kind in option or ())
+def _kinds(shape: Any) -> frozenset[type]:
+    """The types, of those that JSON has, which a value of the shape may have."""
+    origin = get_origin(shape)
+    if origin in (Union, types.UnionType):
+        return frozenset[type]().union(*map(_kinds, get_args(shape)))
+    if origin is Literal:
+        return frozenset({str})
     if shape is float:
-        return (int, float)
-    return (shape or types.NoneType,) if shape in (str, int, bool, None, types.NoneType) else None
+        return frozenset({int, float})
+    return frozenset({dict if is_typeddict(shape) else origin or shape or types.NoneType})
 
 
 def _object_check(hints: Mapping[str, Any]) -> Check:
-    plain = {key: accepted for key, shape in hints.items() if (accepted := _plain_types(shape))}
-    words = {key: get_args(shape) for key, shape in hints.items() if get_origin(shape) is Literal}
     checks = {key: _check(shape) for key, shape in hints.items()}
-    others = [(key, part) for key, part in checks.items() if key not in plain and key not in words]
-
-    def right(value: dict[str, Any]) -> bool:
-        """The usual answer without a call for each text."""
-        if value.keys() != checks.keys():
-            return False
-        for key, accepted in plain.items():
-            if type(value[key]) not in accepted:
-                return False
-        for key, known in words.items():
-            if value[key] not in known:
-                return False
-        return not any(part(value[key]) for key, part in others)
 
     def check(value: Any) -> tuple[str, str] | None:
         if not isinstance(value, dict):
             return "", "is not an object"
-        if right(value):
-            return None
         for key in checks:
             if key not in value:
                 return "", f"lacks the key {key!r}"
         for key in value:
             if key not in checks:
                 return "", f"has the unknown key {key!r}"
-        return next((f".{key}{fault[0]}", fault[1]) for key, part in checks.items() if (fault := part(value[key])))
+        for key, part in checks.items():
+            if fault := part(value[key]):
+                return f".{key}{fault[0]}", fault[1]
+        return None
 
     return check
+
+
+def _object_column(hints: Mapping[str, Any]) -> ColumnCheck:
+    columns = [(itemgetter(key), _column(shape)) for key, shape in hints.items()]
+
+    def right(values: Sequence[Any]) -> bool:
+        if not {*map(type, values)} <= {dict} or not {*map(len, values)} <= {len(columns)}:
+            return False
+        try:
+            return all(column([*map(field, values)]) for field, column in columns)
+        except KeyError:
+            return False
+
+    return right
 
 
 def _list_check(part: Check) -> Check:

@@ -6,6 +6,7 @@ ever searched for inside prose: 不支持, 部分支持 and 不是 each contain 
 `UnreadableReply`, and the model is asked again.
 """
 
+import codecs
 import json
 import math
 import re
@@ -44,13 +45,15 @@ def decode_utf8(raw: bytes) -> str:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ValueError("not UTF-8 but UTF-16; save it as UTF-8")
     try:
-        return raw.decode("utf-8-sig")
+        return raw.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 (byte {error.start}); save it as UTF-8") from error
 
 
 def is_blank(text: str) -> bool:
     """Whether a text shows nothing: only white space, control and format characters, zero-width ones among them."""
+    if text[:1].isalnum():  # the usual answer, without a look at each character
+        return False
     return all(unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cc", "Cf") for char in text)
 
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from categories import CLASS_OF, CLASSES
 from checkpoints import Run, differences, fingerprint, folder_name, read_manifest
 from common import OPTIONS, load_dataset, parse, parser_for, value_of
-from errors import CheckpointError, SettingsError, command
+from errors import CheckpointError, SettingsError, command, uncollected
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
 from ledger import ledger_object, ledger_text, run_lines
@@ -229,10 +229,12 @@ def run_folders(root: Path) -> list[tuple[str, str]]:
 
 def find_runs(root: Path, cases: Mapping[str, Case], model: str | None, run_id: str | None) -> Iterator[Run]:
     """The selected runs below an output root; CheckpointError for one whose manifest is missing or not its own."""
+    hashes: dict[str, str] = {}
     for folder in run_folders(root):
         if run_id in (None, folder[0]) and (model is None or folder_name(model) == folder[1]):
             manifest = read_manifest(root / MANIFEST_PATH.format(run="/".join(folder)))
-            yield Run(root, manifest, [cases[number] for number in manifest["cases"] if number in cases])
+            chosen = [cases[number] for number in manifest["cases"] if number in cases]
+            yield Run(root, manifest, chosen, case_hashes=hashes)
 
 
 def comparable(runs: Sequence[Run]) -> list[list[Run]]:
@@ -264,7 +266,8 @@ def task_cases(run: Run, name: str, task: Task) -> dict[str, list[Scored]] | Non
     by_class: dict[str, list[Scored]] = {}
     for case in run.cases:
         record = records[case.number]
-        blocked = any(blocked_by(value) == "evaluated" for value in (record, *record.values()))
+        blocks = [value for value in (record, *record.values()) if isinstance(value, dict) and "blocked" in value]
+        blocked = any(blocked_by(value) == "evaluated" for value in blocks)
         by_class.setdefault(CLASS_OF[case.cause], []).append(Scored(task.outcomes(case, record), blocked))
     return {title: by_class[title] for title in CLASSES if title in by_class}
 
@@ -336,11 +339,14 @@ def task_results(task: Task, per_run: Mapping[str, Mapping[str, Sequence[Scored]
 def group_results(runs: Sequence[Run]) -> dict[str, Any]:
     """One group of the printed object: what the runs share, and each begun task's figures overall and by class."""
     manifest = runs[0].manifest
-    tasks: dict[str, Any] = {}
-    for name, task in TASKS.items():
-        found = {run.manifest["run_id"]: task_cases(run, name, task) for run in runs}
-        if begun := {run_id: by_class for run_id, by_class in found.items() if by_class is not None}:
-            tasks[name] = task_results(task, begun)
+    begun: dict[str, dict[str, dict[str, list[Scored]]]] = {name: {} for name in TASKS}
+    with uncollected():
+        for run in runs:
+            for name, task in TASKS.items():
+                by_class = task_cases(run, name, task)
+                if by_class is not None:
+                    begun[name][run.manifest["run_id"]] = by_class
+            run.forget()
     return {
         "model": manifest["models"]["evaluated"],
         "user_model": manifest["models"]["user"],
@@ -354,7 +360,7 @@ def group_results(runs: Sequence[Run]) -> dict[str, Any]:
             for key, value in manifest.items()
             if key in ("endpoints", "temperature", "judge_temperature", "max_tokens", "params", "code_sha256")
         },
-        "tasks": tasks,
+        "tasks": {name: task_results(TASKS[name], per_run) for name, per_run in begun.items() if per_run},
     }
 
 

@@ -774,11 +774,15 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+class KeepingOpen(Handler):
+    protocol_version = "HTTP/1.1"
+
+
 class Server(ThreadingHTTPServer):
     """Gives its answers in turn, the last one for ever, and remembers what it was asked."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, handler: type[Handler] = Handler) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
         self.answers: list[Answer] = []
         self.seen: list[tuple[str, str | None, bytes]] = []
         self.connections = 0
@@ -1038,17 +1042,53 @@ class WireTest(Environment):
         self.assertEqual(other.seen, [])
 
     def test_an_untrusted_certificate_stops_at_once_and_is_named(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            pem = Path(folder) / "self-signed.pem"
-            pem.write_text(SELF_SIGNED, encoding="ascii")
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(pem)
-        server = Server()
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        self.start(server)
-        kind, message = self.ask(GOOD, model=self.client(f"https://127.0.0.1:{server.server_port}/v1", retries=3))
+        server, url, _ = self.signed_server()
+        kind, message = self.ask(GOOD, model=self.client(url, retries=3))
         self.assertEqual((kind, server.connections, server.seen, self.waits), (ProviderError, 1, [], []))
         self.assertRegex(message, r"/v1, 1 try: Connection error: .*CERTIFICATE_VERIFY_FAILED.*\. When that is mended")
+
+    def test_a_certificate_that_the_surrounding_trusts_is_taken(self) -> None:
+        server, url, pem = self.signed_server()
+        server.answers = [GOOD]
+        os.environ["SSL_CERT_FILE"] = str(pem)
+        self.assertEqual(outcome(self.client(url).ask, "问")[:2], (None, "答"))
+
+    def signed_server(self) -> tuple[Server, str, Path]:
+        """A server with a certificate of its own, its address and the certificate's file."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        pem = Path(folder.name) / "self-signed.pem"
+        pem.write_text(SELF_SIGNED, encoding="ascii")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pem)
+        server = Server()
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        return self.start(server), f"https://127.0.0.1:{server.server_port}/v1", pem
+
+    def test_a_proxy_of_the_surrounding_is_used(self) -> None:
+        os.environ["HTTP_PROXY"] = f"http://{self.host}"
+        self.assertEqual(self.ask(GOOD, model=self.client("http://provider.invalid/v1")), (None, "答"))
+        (seen,) = self.server.seen
+        self.assertEqual(seen[:2], ("POST http://provider.invalid/v1/chat/completions", f"Bearer {KEY}"))
+
+    def test_the_openai_clients_own_headers_are_sent(self) -> None:
+        os.environ["OPENAI_ORG_ID"] = "our-group"
+        names = ("OpenAI-Organization", "OpenAI-Project", "Content-Type")
+
+        def echo(handler: Handler) -> None:
+            respond(200, body(str([handler.headers[name] for name in names])))(handler)
+
+        self.assertEqual(self.ask(echo, model=self.client()), (None, str(["our-group", None, "application/json"])))
+
+    def test_a_connection_serves_one_call_after_another_whatever_they_come_to(self) -> None:
+        server = self.start(Server(KeepingOpen))
+        model = self.client(f"http://127.0.0.1:{server.server_port}/v1", retries=0)
+        for answer, expected in ((GOOD, None), (respond(500, {}), ProviderError), (respond(200, b""), ProviderError)):
+            server.answers = [answer]
+            self.assertEqual(outcome(model.ask, "问")[0], expected)
+        server.answers = [GOOD]
+        self.assertEqual(outcome(model.ask, "问")[0], None)
+        self.assertEqual((len(server.seen), server.connections), (4, 1))
 
     def test_a_surrounding_that_no_client_can_use_is_named_before_any_request(self) -> None:
         rows = [

@@ -2,11 +2,14 @@
 
 import contextlib
 import errno
+import functools
 import io
 import json
+import operator
 import re
 import threading
 import unittest
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ import show_results
 from checkpoints import (
     CODE_FILES,
     HERE,
+    Journal,
     Run,
     SyncedFile,
     append,
@@ -28,7 +32,7 @@ from checkpoints import (
 )
 from common import load_dataset
 from errors import CheckpointError, LexPilotError, SettingsError
-from records import ARTIFACTS, ROLE_NAMES
+from records import ARTIFACTS, ROLE_NAMES, Blocked, Line, are_records, record_fault
 
 LATER = {  # a command that reads the file without writing it
     "a1": "eval_LCA.py",
@@ -36,6 +40,28 @@ LATER = {  # a command that reads the file without writing it
     "interaction": "eval_LJP_interaction.py",
 }
 FEW = settings(max_examples=60, deadline=None, database=None)
+
+
+class FillingUp(io.FileIO):
+    """A file, open for appending, on a drive with so many bytes of room."""
+
+    def __init__(self, path: Path, room: int) -> None:
+        super().__init__(path, "ab")
+        self.room = room
+
+    def write(self, data: Any) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "full")
+        taken = super().write(bytes(data)[: self.room])
+        self.room -= taken
+        return taken
+
+
+def places(value: Any) -> Iterator[tuple[Any, ...]]:
+    """The way to each value inside a JSON value."""
+    for step, item in enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ():
+        yield (step,)
+        yield from ((step, *rest) for rest in places(item))
 
 
 class FinishedRun(Folder):
@@ -130,6 +156,49 @@ class Damage(FinishedRun):
                 record = {**self.records("dcg")[0], key: value}
                 line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
                 self.assertIn(f":1: {what}", self.refused("dcg", line))
+
+    def test_many_records_are_right_together_if_each_is_by_itself(self) -> None:
+        block: dict[str, Any] = {"blocked": {"role": "judge", "code": None, "words": "so"}}
+        odd: list[Any] = [
+            None,
+            True,
+            0,
+            1.5,
+            "",
+            "支持",
+            [],
+            [None],
+            {},
+            {"x": 1},
+            {"x": None},
+            {"x": {"x": ""}},
+            block,
+        ]
+        for name, artifact in ARTIFACTS.items():
+            shapes = (artifact.shape, Blocked)
+            usual, *others = self.records(name)
+            for record in (usual, {**{key: usual[key] for key in Line.__annotations__}, **block}):
+
+                def agree(place: tuple[Any, ...], record: Any = record, others: Any = others, of: Any = shapes) -> None:
+                    by_itself = record_fault(record, of) is None
+                    self.assertEqual(are_records([record, *others], of), by_itself, (place, record))
+
+                self.assertTrue(are_records([record, *others], shapes))
+                for place in [*places(record)]:
+                    *way, last = place
+                    parent: Any = functools.reduce(operator.getitem, way, record)
+                    before = parent[last]
+                    for parent[last] in odd:
+                        agree(place)
+                    parent[last] = before
+                    if isinstance(parent, dict):
+                        parent["surplus"] = before
+                        agree(place)
+                        del parent[last]
+                        agree(place)
+                        del parent["surplus"]
+                        agree(place)
+                        parent[last] = before
 
     def test_a_label_outside_its_classes_is_an_error_and_no_third_class(self) -> None:
         record = self.records("lca")[0]
@@ -425,7 +494,7 @@ class Places(Folder):
             file = SyncedFile(path, sync)
             with contextlib.redirect_stderr(said):
                 for _ in range(3):
-                    file.append(b"one\n")
+                    file.append(b"one")
             self.assertEqual((path.read_bytes(), said.getvalue().count("cannot sync (odd drive)")), (b"one\n" * 3, 1))
 
     def test_a_line_that_could_not_be_synced_is_not_called_saved(self) -> None:
@@ -433,7 +502,7 @@ class Places(Folder):
             raise OSError(errno.EIO, "broken")
 
         with self.assertRaisesRegex(OSError, "broken"):
-            SyncedFile(self.root / "file", sync).append(b"one\n")
+            SyncedFile(self.root / "file", sync).append(b"one")
 
     def test_a_sync_serves_all_that_were_written_before_it_and_nobody_else(self) -> None:
         begun, release, syncs = threading.Event(), threading.Event(), list[int]()
@@ -446,18 +515,18 @@ class Places(Folder):
                 self.assertTrue(release.wait(60))
 
         file = SyncedFile(path, sync)
-        threads = [threading.Thread(target=file.append, args=(b"line\n",)) for _ in range(5)]
+        threads = [threading.Thread(target=file.append, args=(b"line",)) for _ in range(5)]
         threads[0].start()
         self.assertTrue(begun.wait(60))
         for thread in threads[1:]:
             thread.start()
-        while file.written < 5:
+        while len(file.entries) < 4:
             pass
-        self.assertEqual(file.synced, 0)
+        self.assertTrue(all(thread.is_alive() for thread in threads))
         release.set()
         for thread in threads:
             thread.join()
-        self.assertEqual((syncs, file.synced), ([1, 5], 5))
+        self.assertEqual((syncs, path.read_bytes()), ([1, 5], b"line\n" * 5))
 
     def test_the_exact_model_name_is_in_the_manifest_and_the_table(self) -> None:
         provider = Provider(sensible)
@@ -478,10 +547,57 @@ class Places(Folder):
 
     def test_an_append_that_fails_leaves_the_file_as_it_was(self) -> None:
         path = self.root / "file"
-        append(path, b"one\n")
-        with self.assertRaises(TypeError):
-            append(path, None)  # type: ignore[arg-type]
-        self.assertEqual(path.read_bytes(), b"one\n")
+        path.write_bytes(b"one\n")
+        for room in range(len(b"two\n")):
+            with FillingUp(path, room) as file, self.assertRaisesRegex(OSError, "full"):
+                append(file, b"two\n")
+            self.assertEqual(path.read_bytes(), b"one\n")
+        with FillingUp(path, len(b"two\n")) as file:
+            append(file, b"two\n")
+        self.assertEqual(path.read_bytes(), b"one\ntwo\n")
+
+    def test_a_write_that_fails_is_told_to_all_whose_lines_were_in_it(self) -> None:
+        begun, release = threading.Event(), threading.Event()
+
+        def sync(descriptor: int) -> None:
+            begun.set()
+            self.assertTrue(release.wait(60))
+            (self.root / "file").unlink()
+            (self.root / "file").mkdir()  # what comes next cannot be written
+
+        file, failed = SyncedFile(self.root / "file", sync), list[bytes]()
+
+        def save(line: bytes) -> None:
+            try:
+                file.append(line)
+            except OSError:
+                failed.append(line)
+
+        threads = [threading.Thread(target=save, args=(line,)) for line in (b"a", b"b", b"c")]
+        threads[0].start()
+        self.assertTrue(begun.wait(60))
+        for thread in threads[1:]:
+            thread.start()
+        while len(file.entries) < 2:
+            pass
+        release.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(failed), [b"b", b"c"])
+
+    def test_an_answer_that_a_full_disk_cut_short_spoils_no_other(self) -> None:
+        path = self.root / "journal"
+        journal = Journal(path)
+        journal.append(b"one")
+        journal.close()
+        with FillingUp(path, 3) as full:
+            journal.file = full
+            with self.assertRaisesRegex(OSError, "full"):
+                journal.append(b"two")
+        journal.file = None
+        with contextlib.closing(journal):
+            journal.append(b"three")
+        self.assertEqual(path.read_bytes(), b"\none\ntw\nthree")
 
     def test_records_are_utf8_with_lf_and_one_object_a_line(self) -> None:
         self.run_all()
