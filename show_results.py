@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import sys
 import unicodedata
@@ -25,12 +26,12 @@ from typing import Any, NamedTuple
 
 from categories import CLASS_OF, CLASSES
 from checkpoints import Run, differences, fingerprint, folder_name, read_manifest
-from common import OPTIONS, load_dataset, parse, parser_for, value_of
+from common import OPTIONS, Dataset, load_dataset, parse, parser_for, value_of
 from errors import CheckpointError, SettingsError, command, uncollected
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
 from ledger import ledger_object, ledger_text, run_lines
-from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, RoleName
+from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, Manifest, RoleName
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Metrics over pairs (truth, prediction) of small integers
@@ -229,12 +230,15 @@ def run_folders(root: Path) -> list[tuple[str, str]]:
 
 def find_runs(root: Path, cases: Mapping[str, Case], model: str | None, run_id: str | None) -> Iterator[Run]:
     """The selected runs below an output root; CheckpointError for one whose manifest is missing or not its own."""
-    hashes: dict[str, str] = {}
     for folder in run_folders(root):
         if run_id in (None, folder[0]) and (model is None or folder_name(model) == folder[1]):
             manifest = read_manifest(root / MANIFEST_PATH.format(run="/".join(folder)))
-            chosen = [cases[number] for number in manifest["cases"] if number in cases]
-            yield Run(root, manifest, chosen, case_hashes=hashes)
+            yield opened(root, manifest, cases)
+
+
+def opened(root: Path, manifest: Manifest, cases: Mapping[str, Case]) -> Run:
+    """The run of a manifest, with those of its cases that the data file has."""
+    return Run(root, manifest, [cases[number] for number in manifest["cases"] if number in cases])
 
 
 def comparable(runs: Sequence[Run]) -> list[list[Run]]:
@@ -270,6 +274,58 @@ def task_cases(run: Run, name: str, task: Task) -> dict[str, list[Scored]] | Non
         blocked = any(blocked_by(value) == "evaluated" for value in blocks)
         by_class.setdefault(CLASS_OF[case.cause], []).append(Scored(task.outcomes(case, record), blocked))
     return {title: by_class[title] for title in CLASSES if title in by_class}
+
+
+ByClass = dict[str, list[Scored]]
+Scores = dict[str, ByClass | None]
+"""By task, a run's cases by class; None if it was never begun."""
+Portion = tuple[Manifest, tuple[str, ...]]
+"""Of a run, some tasks."""
+
+PORTIONS = (("LCA", "LJP_interaction"), ("DCG", "LJP_direct", "LJP_gold"))  # no file is needed for both
+FEW = 3  # runs, which are read before another process has begun
+MOST = 32  # processes; Windows has a limit not far above
+
+
+def all_scores(
+    root: Path, runs: Sequence[Run], cases: Mapping[str, Case], processors: int | None = os.cpu_count()
+) -> list[Scores]:
+    """The scores of runs in their order; CheckpointError for the first that cannot be read. Many runs are read in as many
+    processes as there are processors (None: unknown).
+    """
+    portions = [(run.manifest, names) for run in runs for names in PORTIONS]
+    workers = min(processors or 1, len(portions), MOST)
+    if len(runs) <= FEW or workers == 1:
+        found = read_scores(root, portions, cases)
+    else:
+        from concurrent.futures import ProcessPoolExecutor  # here, since a few runs are read without it
+        from multiprocessing import get_context
+
+        ignoring = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; this one answers
+        # Spawned, as on every system: a fork would copy locks that other threads of this process hold.
+        with ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, ignoring) as pool:
+            parts = [pool.submit(read_scores, root, portions[at::workers], cases) for at in range(workers)]
+            shares = [part.result() for part in parts]
+        found = [shares[place % workers][place // workers] for place in range(len(portions))]
+    scores: list[Scores] = [{} for _ in runs]
+    for place, portion in enumerate(found):
+        if isinstance(portion, CheckpointError):
+            raise portion
+        scores[place // len(PORTIONS)] |= portion
+    return scores
+
+
+def read_scores(root: Path, portions: Sequence[Portion], cases: Mapping[str, Case]) -> list[Scores | CheckpointError]:
+    """The scores of some tasks of runs, or what is wrong with one."""
+    found: list[Scores | CheckpointError] = []
+    with uncollected():
+        for manifest, names in portions:
+            run = opened(root, manifest, cases)  # goes with its records, which are too many to be kept
+            try:
+                found.append({name: task_cases(run, name, TASKS[name]) for name in names})
+            except CheckpointError as error:
+                found.append(error)
+    return found
 
 
 def summary(per_run: Mapping[str, Fraction | None]) -> dict[str, Any]:
@@ -336,17 +392,14 @@ def task_results(task: Task, per_run: Mapping[str, Mapping[str, Sequence[Scored]
     return found
 
 
-def group_results(runs: Sequence[Run]) -> dict[str, Any]:
+def group_results(runs: Sequence[Run], scores: Sequence[Scores]) -> dict[str, Any]:
     """One group of the printed object: what the runs share, and each begun task's figures overall and by class."""
     manifest = runs[0].manifest
-    begun: dict[str, dict[str, dict[str, list[Scored]]]] = {name: {} for name in TASKS}
-    with uncollected():
-        for run in runs:
-            for name, task in TASKS.items():
-                by_class = task_cases(run, name, task)
-                if by_class is not None:
-                    begun[name][run.manifest["run_id"]] = by_class
-            run.forget()
+    begun: dict[str, dict[str, ByClass]] = {name: {} for name in TASKS}
+    for run, by_task in zip(runs, scores, strict=True):
+        for name, per_run in begun.items():
+            if (by_class := by_task[name]) is not None:
+                per_run[run.manifest["run_id"]] = by_class
     return {
         "model": manifest["models"]["evaluated"],
         "user_model": manifest["models"]["user"],
@@ -445,13 +498,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--ledger", action="store_true", help="calls, tokens, retries and seconds instead of figures")
     given = parse(parser, argv)
     data_file, root = (value_of(option, given, os.environ) for option in places)
-    runs = select(data_file, root, given)
+    dataset = load_dataset(data_file)
+    cases = {case.number: case for case in dataset.cases}
+    runs = select(dataset, data_file, root, given)
     groups = comparable(runs)
     if given.ledger:
         ledger = {name: [line for run in group for line in run_lines(run)] for name, group in named(groups).items()}
         print(json.dumps(ledger_object(ledger), indent=1) if given.format == "json" else "\n".join(ledger_text(ledger)))
         return
-    results = [group_results(group) for group in groups]
+    scores = all_scores(root, runs, cases)
+    results = [group_results(group, [scores[runs.index(run)] for run in group]) for group in groups]
     if given.format == "json":
         print(json.dumps({"groups": results}, indent=1))  # ASCII: lossless whatever the console's encoding
         return
@@ -468,9 +524,8 @@ def named(groups: Sequence[Sequence[Run]]) -> dict[str, Sequence[Run]]:
     return {f"Group {n}, {group[0].manifest['models']['evaluated']}": group for n, group in enumerate(groups, 1)}
 
 
-def select(data_file: Path, root: Path, given: argparse.Namespace) -> list[Run]:
+def select(dataset: Dataset, data_file: Path, root: Path, given: argparse.Namespace) -> list[Run]:
     """The runs that the options select and that were made with this data file; the others are named on stderr."""
-    dataset = load_dataset(data_file)
     found = list(find_runs(root, {case.number: case for case in dataset.cases}, given.model, given.run_id))
     runs = [run for run in found if run.manifest["dataset_sha256"] == dataset.sha256]
     others = [f"{run.manifest['run_id']} of {run.manifest['models']['evaluated']}" for run in found if run not in runs]

@@ -28,7 +28,7 @@ from errors import SettingsError, command, notice
 from policies import JUDGE_MODEL, MODELS, POLICIES, USER_MODEL, Cases, UnknownPromptError, answer, expected
 from records import SIMULATED, Case, Verdict
 from replies import decode_utf8
-from show_results import find_runs, group_results
+from show_results import all_scores, find_runs, group_results
 
 STAGES = ("LexAwN_gen.py", "eval_DCG.py", "eval_LJP.py")
 LARGEST_REQUEST = 10_000_000  # bytes
@@ -315,7 +315,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.policy == "careless":
         by_number = {case.number: case for case in dataset.cases}
         made = [run for name in runs for run in find_runs(given.output_root, by_number, model, name)]
-        print("", *comparison(group_results(made)["tasks"], [*runs], chosen, cases.commonest), sep="\n")
+        found = group_results(made, all_scores(given.output_root, made, by_number))
+        print("", *comparison(found["tasks"], [*runs], chosen, cases.commonest), sep="\n")
     print(f"\nAll records lie below {given.output_root.resolve()}.")
 
 

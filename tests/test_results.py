@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 
 import show_results
+from common import load_dataset
 from errors import CheckpointError, SettingsError
 from records import RoleName
 from show_results import Pair, confusion, dcg_figures, f1, lca_figures, ljp_figures, number, padded, summary
@@ -290,6 +291,25 @@ class FromFiles(Folder):
     def test_no_runs_at_all_is_said_and_is_no_error(self) -> None:
         self.assertRegex(self.show(), r"\ANo runs to show below .*runs\.\n\Z")
         self.assertEqual(self.groups(), [])
+
+    def test_several_processes_read_what_one_reads(self) -> None:
+        for n, second in enumerate(("支持", "驳回", "部分支持", "驳回", "支持")):
+            self.play_gold(f"run{n}", "支持", second, "部分支持", "驳回")
+        hit, miss = (json.dumps({"reason": "", "label": label}, ensure_ascii=False) for label in ("是", "否"))
+        self.play("eval_DCG.py", "--run-id", "run3", evaluated=["问"] * 6, user=["答"] * 3, judge=[hit, miss] * 3)
+        root, cases = self.root / "out", {case.number: case for case in load_dataset(self.data_file).cases}
+        runs = [*show_results.find_runs(root, cases, None, None)]
+        alone = show_results.all_scores(root, runs, cases, 1)
+        self.assertEqual([[name for name, found in one.items() if found] for one in alone], [
+            ["LJP_gold"], ["LJP_gold"], ["LJP_gold"], ["DCG", "LJP_gold"], ["LJP_gold"],
+        ])  # fmt: skip
+        for processors in (2, 3):
+            self.assertEqual(show_results.all_scores(root, runs, cases, processors), alone)
+        for run_id in ("run1", "run3"):
+            self.file("ljp_gold", run_id).write_bytes(b"{}\n")
+        for known in (None, 1, 2):
+            with self.assertRaisesRegex(CheckpointError, r"LJP_gold of run1 .*run1.*LJP_gold\.jsonl:1: "):
+                show_results.all_scores(root, runs, cases, known)
 
     def test_options_select(self) -> None:
         self.run_all("--run-id", "run1")
