@@ -20,8 +20,8 @@ from categories import CLASS_OF, CLASSES
 from checkpoints import fingerprint
 from common import HERE, dataset_of
 from errors import command
+from metrics import confusion, qwk
 from records import VERDICTS, Case, History
-from show_results import confusion, qwk
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The words of a case

@@ -21,8 +21,8 @@ from eval_DCG import DCG_JUDGE_PROMPT, FORCED_QUESTION_PROMPT, HIT
 from eval_LCA import CLARIFICATION, JUDGMENT, LCA_JUDGE_PROMPT
 from eval_LJP_gold import EXTRACTION_PROMPT, FORCE_JUDGE_PROMPT
 from LexAwN_gen import LEXAWN_PROMPT, USER_PROMPT
+from metrics import accuracy, lca_figures, qwk
 from records import SIMULATED, VERDICTS, Case, Verdict
-from show_results import accuracy, f1, qwk
 
 USER_MODEL, JUDGE_MODEL = f"{SIMULATED}user", f"{SIMULATED}judge"
 
@@ -330,14 +330,9 @@ def expected(cases: Sequence[Case], commonest: Verdict) -> dict[str, dict[str, E
             figures.setdefault(task, {})[metric] = Expected(value, float(low), float(high))
 
     judged, asked = draw.binomial(n, float(c), (2, RUNS)).tolist()
-    state(
-        "LCA",
-        "macro_f1",
-        c,
-        [(f1(u, n - k, n - u) + f1(k, n - u, n - k)) / 2 for k, u in zip(judged, asked, strict=True)],
-    )
-    state("LCA", "acc_c", c, [Fraction(k, n) for k in judged])
-    state("LCA", "acc_u", c, [Fraction(u, n) for u in asked])
+    taken = [lca_figures([[k, n - k], [n - u, u]]) for k, u in zip(judged, asked, strict=True)]
+    for metric, value in lca_figures([[c, 1 - c], [1 - c, c]]).items():
+        state("LCA", metric, value, [figures[metric] for figures in taken])
     success = 1 - (1 - c) ** 2
     state("DCG", "success_rate", success, [Fraction(k, n) for k in draw.binomial(n, float(success), RUNS).tolist()])
 

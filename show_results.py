@@ -2,7 +2,7 @@
 
 Reads: the data file (gold verdicts, classes) and all record files of the runs below the output root; makes no request and
 writes nothing. Comparable are runs that differ in the run id alone: same data, cases, code, models, endpoints, settings.
-All figures are fractions: from 0 to 1, QWK from -1 to 1. Metrics are exact fractions of counts until they are printed.
+All figures are fractions: from 0 to 1, QWK from -1 to 1. What they are and how sure stands in `metrics.py`.
 What a content filter blocked (--record-blocked) counts as the evaluated model's failure where its own provider did it, and
 else is missing: then a run has no figure, only the worst and the best that it could be.
 Source: the paper's Section 6 and Appendix E.
@@ -31,125 +31,18 @@ from errors import CheckpointError, SettingsError, command, uncollected
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
 from ledger import ledger_object, ledger_text, run_lines
+from metrics import (
+    Bounds,
+    Counts,
+    Figures,
+    confusion,
+    dcg_figures,
+    farthest,
+    figure_bounds,
+    lca_figures,
+    ljp_figures,
+)
 from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, Manifest, RoleName
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Metrics over pairs (truth, prediction) of small integers
-
-Pair = tuple[int, int]
-Counts = Sequence[Sequence[int | Fraction]]
-"""A confusion matrix; fractions where counts are expected ones."""
-Figures = dict[str, Fraction | None]
-"""Metric -> its exact value, None where it is undefined."""
-
-
-def confusion(pairs: Sequence[Pair], size: int) -> list[list[int]]:
-    """Counts by truth (row) and prediction (column), a matrix of shape (size, size)."""
-    counts = [[0] * size for _ in range(size)]
-    for truth, prediction in pairs:
-        counts[truth][prediction] += 1
-    return counts
-
-
-def accuracy(counts: Counts) -> Fraction:
-    """The share on the diagonal, 0 to 1; there must be at least one count."""
-    return Fraction(sum(row[i] for i, row in enumerate(counts)), sum(sum(row) for row in counts))
-
-
-def qwk(counts: Counts) -> Fraction | None:
-    """Quadratic weighted kappa of a confusion matrix, -1 to 1; None when undefined.
-
-    1 - D_o/D_e with D_o the sum of (i-j)² over the counts and D_e what the margins alone would give. Undefined where D_e
-    is 0: both sides constant and equal. Exactly 0 where the truth is constant and the predictions are not.
-    """
-    rows, columns = [sum(row) for row in counts], [sum(column) for column in zip(*counts, strict=True)]
-    observed = sum((i - j) ** 2 * count for i, row in enumerate(counts) for j, count in enumerate(row))
-    expected = sum((i - j) ** 2 * r * c for i, r in enumerate(rows) for j, c in enumerate(columns))
-    return 1 - Fraction(observed * sum(rows), expected) if expected else None
-
-
-def f1(hits: int, false_alarms: int, misses: int) -> Fraction:
-    """2TP / (2TP + FP + FN), 0 to 1; 0 where there is nothing to count."""
-    whole = 2 * hits + false_alarms + misses
-    return Fraction(2 * hits, whole) if whole else Fraction(0)
-
-
-def lca_figures(pairs: Sequence[Pair]) -> Figures:
-    """Macro-F1, Acc_C and Acc_U; truth 1 is an underspecified history, prediction 1 a clarification."""
-    (tn, fp), (fn, tp) = confusion(pairs, 2)
-    return {
-        "macro_f1": (f1(tp, fp, fn) + f1(tn, fn, fp)) / 2,
-        "acc_c": Fraction(tn, tn + fp),
-        "acc_u": Fraction(tp, tp + fn),
-    }
-
-
-def dcg_figures(pairs: Sequence[Pair]) -> Figures:
-    """The share of cases in which either question hit; the truth of a pair is always 1."""
-    return {"success_rate": accuracy(confusion(pairs, 2))}
-
-
-def ljp_figures(pairs: Sequence[Pair]) -> Figures:
-    counts = confusion(pairs, len(VERDICTS))
-    return {"qwk": qwk(counts), "accuracy": accuracy(counts)}
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What is missing
-
-Bounds = dict[str, tuple[Fraction | None, Fraction | None]]
-"""Metric -> the worst and the best that it can be; None where it is undefined whatever is missing."""
-
-
-def farthest(truth: int, size: int) -> int:
-    """The prediction farthest from the truth: in LJP 驳回 for 支持 and 部分支持, 支持 for 驳回; of two the other one."""
-    return size - 1 if truth < size - 1 else 0
-
-
-def figure_bounds(
-    figures: Callable[[Sequence[Pair]], Figures], known: Sequence[Pair], missing: Sequence[int], size: int
-) -> Bounds:
-    """Bounds of the figures with the predictions for some truths missing.
-
-    Every metric but QWK rises with each right prediction, so that all wrong and all right are its bounds.
-    """
-    worst = figures([*known, *((truth, farthest(truth, size)) for truth in missing)])
-    best = figures([*known, *((truth, truth) for truth in missing)])
-    found: Bounds = {metric: (worst[metric], best[metric]) for metric in worst}
-    return found | ({"qwk": qwk_bounds(confusion(known, size), missing)} if "qwk" in found else {})
-
-
-def qwk_bounds(known: Counts, missing: Sequence[int]) -> tuple[Fraction | None, Fraction | None]:
-    """The least and the greatest QWK over all predictions that the missing truths may have had.
-
-    How many of them get each verdict decides D_e. For every such split D_o is least with both sides in order and greatest
-    with one of them reversed, as (i-j)² is convex.
-    """
-    size, whole = len(known), len(missing)
-    truths = [sum(truth == i for truth in missing) for i in range(size)]
-    found = []
-    for low in range(whole + 1):
-        for high in range(whole + 1 - low):
-            split = [low, whole - low - high, high]
-            agreeing = dealt(truths, split)
-            opposed = [row[::-1] for row in dealt(truths, split[::-1])]
-            for added in (agreeing, opposed):
-                value = qwk([[a + b for a, b in zip(*rows, strict=True)] for rows in zip(known, added, strict=True)])
-                found += [] if value is None else [value]
-    return min(found, default=None), max(found, default=None)
-
-
-def dealt(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
-    """Counts with these margins, dealt out in order from the first row and column on."""
-    left, counts = list(columns), []
-    for row in rows:
-        line = []
-        for j in range(len(left)):
-            line.append(min(row, left[j]))
-            row, left[j] = row - line[-1], left[j] - line[-1]
-        counts.append(line)
-    return counts
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Tasks: from a case's record to its outcomes
@@ -196,7 +89,7 @@ class Task(NamedTuple):
     begun: tuple[str, ...]
     """The task is begun when one of these files exists; the last one holds its results."""
     outcomes: Callable[[Case, Any], list[Outcome]]
-    figures: Callable[[Sequence[Pair]], Figures]
+    figures: Callable[[Counts], Figures]
     size: int
     """Of what there is to predict, how many values there are."""
     unit: str
@@ -353,9 +246,10 @@ def scope_results(task: Task, per_run: Mapping[str, Sequence[Scored]]) -> dict[s
         outcomes = [outcome for case in cases for outcome in case.outcomes]
         known = [(truth, prediction) for truth, prediction in outcomes if prediction is not None]
         missing = [truth for truth, prediction in outcomes if prediction is None]
+        counts = confusion(known, task.size)
         if missing:
-            limits[run_id] = figure_bounds(task.figures, known, missing, task.size)
-        for metric, value in (dict.fromkeys(limits[run_id]) if missing else task.figures(known)).items():
+            limits[run_id] = figure_bounds(task.figures, counts, missing)
+        for metric, value in (dict.fromkeys(limits[run_id]) if missing else task.figures(counts)).items():
             figures.setdefault(metric, {})[run_id] = value
     found = {metric: summary(values) for metric, values in figures.items()}
     for metric in found if limits else ():

@@ -2,10 +2,9 @@
 
 import contextlib
 import io
-import itertools
 import json
 import unittest
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,8 +24,7 @@ from fakes import (
     verdicts,
     without_calls,
 )
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
 import show_results
 from adapter import Fault, provider_fault
@@ -34,18 +32,6 @@ from checkpoints import SEAL, Run, read_manifest
 from common import load_dataset
 from errors import BlockedError, CheckpointError, LexPilotError, ModelOutputError, ProviderError
 from records import ARTIFACTS, Line, RoleName
-from show_results import (
-    Figures,
-    Pair,
-    confusion,
-    dcg_figures,
-    dealt,
-    farthest,
-    figure_bounds,
-    lca_figures,
-    ljp_figures,
-    qwk_bounds,
-)
 
 MANY = settings(max_examples=100, deadline=None, database=None)
 ON = "--record-blocked"
@@ -754,71 +740,6 @@ class Counted(Blocks):
             self.assertEqual(list(task), ["overall", "by_class", "n"])
             self.figures(task)
         self.assertNotIn("content filter", self.show())
-
-
-def brute_force(
-    figures: Callable[[Sequence[Pair]], Figures], known: Sequence[Pair], missing: Sequence[int], size: int
-) -> dict[str, tuple[Fraction | None, Fraction | None]]:
-    """Each metric's least and greatest value, where it has one, over all predictions for the missing truths."""
-    found: dict[str, list[Fraction]] = {}
-    for predictions in itertools.product(range(size), repeat=len(missing)):
-        for metric, value in figures([*known, *zip(missing, predictions, strict=True)]).items():
-            found.setdefault(metric, []).extend([] if value is None else [value])
-    return {metric: (min(values, default=None), max(values, default=None)) for metric, values in found.items()}
-
-
-def pairs(size: int, most: int) -> st.SearchStrategy[list[Pair]]:
-    return st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), max_size=most)
-
-
-def truths(size: int) -> st.SearchStrategy[list[int]]:
-    return st.lists(st.integers(0, size - 1), min_size=1, max_size=5)
-
-
-class BoundsAgainstBruteForce(unittest.TestCase):
-    @MANY
-    @given(pairs(2, 8), truths(2))
-    def test_lca(self, known: list[Pair], missing: list[int]) -> None:
-        assume({truth for truth, _ in known} | set(missing) == {0, 1})  # every case has both histories
-        found = figure_bounds(lca_figures, known, missing, 2)
-        self.assertEqual(found, brute_force(lca_figures, known, missing, 2))
-
-    @MANY
-    @given(st.lists(st.integers(0, 1), max_size=8), st.integers(1, 5))
-    def test_dcg(self, hits: list[int], missing: int) -> None:
-        known = [(1, hit) for hit in hits]
-        found = figure_bounds(dcg_figures, known, [1] * missing, 2)
-        self.assertEqual(found, brute_force(dcg_figures, known, [1] * missing, 2))
-        whole = len(hits) + missing
-        self.assertEqual(found, {"success_rate": (Fraction(sum(hits), whole), Fraction(sum(hits) + missing, whole))})
-
-    @MANY
-    @given(pairs(3, 8), truths(3))
-    def test_ljp(self, known: list[Pair], missing: list[int]) -> None:
-        expected = brute_force(ljp_figures, known, missing, 3)
-        self.assertEqual(figure_bounds(ljp_figures, known, missing, 3), expected)
-        self.assertEqual(qwk_bounds(confusion(known, 3), missing), expected["qwk"])
-
-    def test_the_best_kappa_may_need_a_wrong_verdict(self) -> None:
-        # Gold 部分支持 is open beside one 支持 that was taken for 驳回: 0 2, 1 ?.
-        by_chance = {open_one: sum((i - j) ** 2 for i in (0, 1) for j in (2, open_one)) for open_one in (0, 1, 2)}
-        values = {v: 1 - Fraction((4 + (1 - v) ** 2) * 2, by_chance[v]) for v in by_chance}
-        self.assertEqual(values, {0: Fraction(-2, 3), 1: Fraction(-1, 3), 2: 0})
-        self.assertEqual(qwk_bounds(confusion([(0, 2)], 3), [1]), (values[0], values[2]))
-
-    def test_the_farthest_verdict_of_each(self) -> None:
-        self.assertEqual([farthest(truth, 3) for truth in (0, 1, 2)], [2, 2, 0])
-        self.assertEqual([farthest(truth, 2) for truth in (0, 1)], [1, 0])
-
-    @MANY
-    @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=20))
-    def test_dealt_counts_have_the_given_margins(self, dealt_out: list[Pair]) -> None:
-        rows = [sum(i == row for i, _ in dealt_out) for row in range(3)]
-        columns = [sum(j == column for _, j in dealt_out) for column in range(4)]
-        counts = dealt(rows, columns)
-        self.assertEqual([sum(row) for row in counts], rows)
-        self.assertEqual([sum(column) for column in zip(*counts, strict=True)], columns)
-        self.assertGreaterEqual(min(min(row) for row in counts), 0)
 
 
 if __name__ == "__main__":

@@ -17,20 +17,20 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 import show_results
 from common import load_dataset
 from errors import CheckpointError, SettingsError
+from metrics import Pair, confusion, dcg_figures, f1, lca_figures, ljp_figures
 from records import RoleName
-from show_results import Pair, confusion, dcg_figures, f1, lca_figures, ljp_figures, number, padded, summary
+from show_results import number, padded, summary
 
 MANY = settings(max_examples=200, deadline=None, database=None)
 
 
 def ljp(gold: list[int], predicted: list[int]) -> dict[str, Fraction | None]:
-    return ljp_figures(list(zip(gold, predicted, strict=True)))
+    return ljp_figures(confusion(list(zip(gold, predicted, strict=True)), 3))
 
 
 def lca(asked_on_complete: list[int], asked_on_underspecified: list[int]) -> dict[str, Fraction | None]:
-    return lca_figures(
-        [*((0, asked) for asked in asked_on_complete), *((1, asked) for asked in asked_on_underspecified)]
-    )
+    pairs = [*((0, asked) for asked in asked_on_complete), *((1, asked) for asked in asked_on_underspecified)]
+    return lca_figures(confusion(pairs, 2))
 
 
 class ReferenceValues(unittest.TestCase):
@@ -68,8 +68,8 @@ class ReferenceValues(unittest.TestCase):
         self.assertEqual(f1(0, 0, 0), 0)
 
     def test_the_dcg_rate_is_the_share_of_successes(self) -> None:
-        self.assertEqual(dcg_figures([(1, 1), (1, 0), (1, 1)]), {"success_rate": Fraction(2, 3)})
-        self.assertEqual(dcg_figures([(1, 1)]), {"success_rate": 1})
+        self.assertEqual(dcg_figures([[0, 0], [1, 2]]), {"success_rate": Fraction(2, 3)})
+        self.assertEqual(dcg_figures([[0, 0], [0, 1]]), {"success_rate": 1})
 
     def test_mean_and_sample_sd_over_five_runs(self) -> None:
         found = summary({f"run{n}": Fraction(n + 4, 10) for n in range(1, 6)})
@@ -93,7 +93,7 @@ class AgainstScikitLearn(unittest.TestCase):
     @given(pairs)
     def test_qwk_and_accuracy(self, pairs: list[Pair]) -> None:
         gold, predicted = zip(*pairs, strict=True)
-        found = ljp_figures(pairs)
+        found = ljp_figures(confusion(pairs, 3))
         self.assertEqual(float(found["accuracy"] or 0), accuracy_score(gold, predicted))
         if found["qwk"] is None:
             self.assertEqual(len({*gold, *predicted}), 1)

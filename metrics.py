@@ -1,0 +1,457 @@
+"""Every figure, and what may be said of it: pure functions, no input or output.
+
+First the point estimates, exact fractions of counts; then what is missing; then sampling over cases: standard errors,
+intervals, comparisons; then agreement and power. The unit of sampling is the case: its two histories, all its claims,
+its rounds and all its runs stay together. Run noise is inside such an interval and is not added again.
+Source: the paper's Section 6 and Appendix E for the estimates; each further function names its own.
+
+numpy is imported where arrays are, since the exact figures do without it and it takes longer than they do.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Point estimates over pairs (truth, prediction) of small integers
+
+Pair = tuple[int, int]
+Counts = Sequence[Sequence[int | Fraction]]
+"""A confusion matrix; fractions where counts are expected ones."""
+Figures = dict[str, Fraction | None]
+"""Metric -> its exact value, None where it is undefined."""
+
+
+def confusion(pairs: Sequence[Pair], size: int) -> list[list[int]]:
+    """Counts by truth (row) and prediction (column), a matrix of shape (size, size)."""
+    counts = [[0] * size for _ in range(size)]
+    for truth, prediction in pairs:
+        counts[truth][prediction] += 1
+    return counts
+
+
+def accuracy(counts: Counts) -> Fraction:
+    """The share on the diagonal, 0 to 1; there must be at least one count."""
+    return Fraction(sum(row[i] for i, row in enumerate(counts)), sum(sum(row) for row in counts))
+
+
+def qwk(counts: Counts) -> Fraction | None:
+    """Quadratic weighted kappa of a confusion matrix, -1 to 1; None when undefined.
+
+    1 - D_o/D_e with D_o the sum of (i-j)² over the counts and D_e what the margins alone would give. Undefined where D_e
+    is 0: both sides constant and equal. Exactly 0 where the truth is constant and the predictions are not.
+    """
+    rows, columns = [sum(row) for row in counts], [sum(column) for column in zip(*counts, strict=True)]
+    observed = sum((i - j) ** 2 * count for i, row in enumerate(counts) for j, count in enumerate(row))
+    expected = sum((i - j) ** 2 * r * c for i, r in enumerate(rows) for j, c in enumerate(columns))
+    return 1 - Fraction(observed * sum(rows), expected) if expected else None
+
+
+def f1(hits: int | Fraction, false_alarms: int | Fraction, misses: int | Fraction) -> Fraction:
+    """2TP / (2TP + FP + FN), 0 to 1; 0 where there is nothing to count."""
+    whole = 2 * hits + false_alarms + misses
+    return Fraction(2 * hits, whole) if whole else Fraction(0)
+
+
+def lca_figures(counts: Counts) -> Figures:
+    """Macro-F1, Acc_C and Acc_U; truth 1 is an underspecified history, prediction 1 a clarification."""
+    (tn, fp), (fn, tp) = counts
+    return {
+        "macro_f1": (f1(tp, fp, fn) + f1(tn, fn, fp)) / 2,
+        "acc_c": Fraction(tn, tn + fp),
+        "acc_u": Fraction(tp, tp + fn),
+    }
+
+
+def dcg_figures(counts: Counts) -> Figures:
+    """The share of cases in which either question hit; the truth of a pair is always 1."""
+    return {"success_rate": accuracy(counts)}
+
+
+def ljp_figures(counts: Counts) -> Figures:
+    """QWK and accuracy over claims."""
+    return {"qwk": qwk(counts), "accuracy": accuracy(counts)}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is missing
+
+Bounds = dict[str, tuple[Fraction | None, Fraction | None]]
+"""Metric -> the worst and the best that it can be; None where it is undefined whatever is missing."""
+
+
+def farthest(truth: int, size: int) -> int:
+    """The prediction farthest from the truth: in LJP 驳回 for 支持 and 部分支持, 支持 for 驳回; of two the other one."""
+    return size - 1 if truth < size - 1 else 0
+
+
+def figure_bounds(figures: Callable[[Counts], Figures], known: Counts, missing: Sequence[int]) -> Bounds:
+    """Bounds of the figures with the predictions for some truths missing.
+
+    Every metric but QWK rises with each right prediction, so that all wrong and all right are its bounds.
+    """
+    size = len(known)
+    worst = figures(added(known, confusion([(truth, farthest(truth, size)) for truth in missing], size)))
+    best = figures(added(known, confusion([(truth, truth) for truth in missing], size)))
+    found: Bounds = {metric: (worst[metric], best[metric]) for metric in worst}
+    return found | ({"qwk": qwk_bounds(known, missing)} if "qwk" in found else {})
+
+
+def qwk_bounds(known: Counts, missing: Sequence[int]) -> tuple[Fraction | None, Fraction | None]:
+    """The least and the greatest QWK over all predictions that the missing truths may have had.
+
+    How many of them get each verdict decides D_e. For every such split D_o is least with both sides in order and greatest
+    with one of them reversed, as (i-j)² is convex.
+    """
+    whole = len(missing)
+    truths = [sum(truth == i for truth in missing) for i in range(len(known))]
+    found = []
+    for low in range(whole + 1):
+        for high in range(whole + 1 - low):
+            split = [low, whole - low - high, high]
+            agreeing = dealt(truths, split)
+            opposed = [row[::-1] for row in dealt(truths, split[::-1])]
+            for more in (agreeing, opposed):
+                value = qwk(added(known, more))
+                found += [] if value is None else [value]
+    return min(found, default=None), max(found, default=None)
+
+
+def added(one: Counts, other: Counts) -> Counts:
+    """Both matrices' counts together."""
+    return [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(one, other, strict=True)]
+
+
+def dealt(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
+    """Counts with these margins, dealt out in order from the first row and column on."""
+    left, counts = list(columns), []
+    for row in rows:
+        line = []
+        for j in range(len(left)):
+            line.append(min(row, left[j]))
+            row, left[j] = row - line[-1], left[j] - line[-1]
+        counts.append(line)
+    return counts
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Sampling over cases: what a case adds up to, and the metrics of such sums
+
+SUMS = ("cases", "pairs", "x", "y", "xx", "yy", "xy", "hits", "whole", "first", "second", "asked", "judged")
+"""What a case adds up to: 1; its pairs; the sums of prediction x and truth y, of their squares and of their product; how
+many pairs agree; 1 if all do. In DCG, 1 if the first question hit, and if only the second did. In an interaction, how many
+questions were asked, and 1 if it ended in a judgment.
+"""
+
+
+def case_sums(pairs: Sequence[Pair], first: int = 0, second: int = 0, asked: int = 0, judged: int = 0) -> list[int]:
+    """What resampling needs of a case, in the order of SUMS: a metric over drawn cases is one of the sums of these."""
+    hits = sum(x == y for y, x in pairs)
+    return [
+        *(1, len(pairs), sum(x for _, x in pairs), sum(y for y, _ in pairs)),
+        *(sum(x * x for _, x in pairs), sum(y * y for y, _ in pairs), sum(x * y for y, x in pairs)),
+        *(hits, int(hits == len(pairs)), first, second, asked, judged),
+    ]
+
+
+class Metric(NamedTuple):
+    """A figure as a function of sums, which stand along the last axis."""
+
+    value: Callable[["Floats"], "Floats"]
+    """Sums of shape (…, 13) -> shape (…); NaN where it is undefined."""
+    influence: Callable[["Floats"], "Floats"]
+    """Per-case sums of shape (C, 13) -> shape (C,): by how much each case moves the value, to first order; adds up to 0."""
+
+
+def _ratio(over: Mapping[str, int], under: Mapping[str, int]) -> Metric:
+    """Of two linear combinations of the sums; its clustered error is that of arXiv 2411.00640."""
+
+    def part(sums: "Floats", of: Mapping[str, int]) -> "Floats":
+        terms = [factor * sums[..., SUMS.index(name)] for name, factor in of.items()]
+        total: Floats = sum(terms[1:], terms[0])
+        return total
+
+    def value(sums: "Floats") -> "Floats":
+        return _divided(part(sums, over), part(sums, under))
+
+    def influence(sums: "Floats") -> "Floats":
+        found: Floats = (part(sums, over) - value(sums.sum(axis=0)) * part(sums, under)) / part(sums, under).sum()
+        return found
+
+    return Metric(value, influence)
+
+
+def _divided(over: "Floats", under: "Floats") -> "Floats":
+    """The quotient, NaN where it would be by 0."""
+    import numpy as np
+
+    found = np.full(np.shape(under), np.nan)
+    np.divide(over, under, out=found, where=under != 0)
+    return found
+
+
+def _qwk_value(sums: "Floats") -> "Floats":
+    """1 - D_o/D_e, which in moments is Lin's concordance."""
+    _, n, x, y, xx, yy, xy, *_ = (sums[..., place] for place in range(len(SUMS)))
+    found: Floats = 1 - _divided(n * (xx + yy - 2 * xy), n * xx + n * yy - 2 * x * y)
+    return found
+
+
+def _qwk_influence(sums: "Floats") -> "Floats":
+    """Linearised: -(d - D_o)/D_e + (D_o/D_e²)(h - 2 D_e), with h_k = (x_k - ȳ)² + s_y² + (y_k - x̄)² + s_x²."""
+    _, n, x, y, xx, yy, xy, *_ = (sums[:, place] for place in range(len(SUMS)))
+    whole = n.sum()
+    mean_x, mean_y, square_x, square_y = (part.sum() / whole for part in (x, y, xx, yy))
+    d = xx + yy - 2 * xy
+    h = xx - 2 * mean_y * x + yy - 2 * mean_x * y + n * (square_x + square_y)
+    d_o, d_e = d.sum() / whole, square_x + square_y - 2 * mean_x * mean_y
+    found: Floats = (_divided(n * d_o - d, d_e + 0 * n) + _divided(d_o * (h - 2 * n * d_e), d_e**2 + 0 * n)) / whole
+    return found
+
+
+def _f1_parts(sums: "Floats") -> tuple["Floats", "Floats"]:
+    """a and b: how often it asked on underspecified (y = 1) and on complete histories."""
+    _, n, x, y, _, _, xy, *_ = (sums[..., place] for place in range(len(SUMS)))
+    return _divided(xy, y), _divided(x - xy, n - y)
+
+
+def _macro_f1_value(sums: "Floats") -> "Floats":
+    a, b = _f1_parts(sums)
+    found: Floats = a / (1 + a + b) + (1 - b) / (3 - a - b)
+    return found
+
+
+def _macro_f1_influence(sums: "Floats") -> "Floats":
+    """By the delta method; what both histories of a case have in common is inside."""
+    a, b = _f1_parts(sums.sum(axis=0))
+    by_a = (2 * (1 + b) / (1 + a + b) ** 2 + 2 * (1 - b) / (3 - a - b) ** 2) / 2
+    by_b = (-2 * a / (1 + a + b) ** 2 - 2 * (2 - a) / (3 - a - b) ** 2) / 2
+    u, f = _f1_parts(sums)
+    found: Floats = (by_a * (u - a) + by_b * (f - b)) / len(sums)
+    return found
+
+
+METRICS: dict[str, Metric] = {
+    "macro_f1": Metric(_macro_f1_value, _macro_f1_influence),
+    "acc_c": _ratio({"pairs": 1, "y": -1, "x": -1, "xy": 1}, {"pairs": 1, "y": -1}),
+    "acc_u": _ratio({"xy": 1}, {"y": 1}),
+    "success_rate": _ratio({"hits": 1}, {"pairs": 1}),
+    "qwk": Metric(_qwk_value, _qwk_influence),
+    "accuracy": _ratio({"hits": 1}, {"pairs": 1}),
+    "all_right": _ratio({"whole": 1}, {"cases": 1}),
+    "first_hit": _ratio({"first": 1}, {"cases": 1}),
+    "second_hit": _ratio({"second": 1}, {"cases": 1, "first": -1}),
+    "questions": _ratio({"asked": 1}, {"cases": 1}),
+    "judged": _ratio({"judged": 1}, {"cases": 1}),
+}
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Standard errors and intervals
+
+
+def standard_error(metric: Metric, sums: "Floats") -> float:
+    """Over cases, of a metric averaged over runs; sums of shape (runs, cases, 13). NaN for a single case.
+
+    Linearised and clustered, with the factor C/(C-1). The runs' noise is inside: the average over runs is taken in each
+    case before the square (statistics of arXiv 2411.00640; settled likewise for Inspect).
+    """
+    import numpy as np
+
+    cases = sums.shape[1]
+    if cases < 2:
+        return math.nan
+    influence = np.mean([metric.influence(run) for run in sums], axis=0)
+    return math.sqrt(cases / (cases - 1) * float(np.square(influence).sum()))
+
+
+def draws(strata: Sequence[int], replicates: int, seed: int) -> "Floats":
+    """How often each case is drawn in each replicate, shape (replicates, cases): with replacement, and within each stratum
+    as many as it has.
+    """
+    import numpy as np
+
+    generator, groups = np.random.default_rng(seed), np.asarray(strata)
+    found = np.empty((replicates, len(groups)))
+    for stratum in np.unique(groups):
+        members = np.flatnonzero(groups == stratum)
+        found[:, members] = generator.multinomial(len(members), [1 / len(members)] * len(members), size=replicates)
+    return found
+
+
+def drawn_totals(sums: "Floats", drawn: "Floats") -> "Floats":
+    """What the drawn cases add up to: sums of shape (runs, cases, 13) and draws of shape (replicates, cases) -> shape
+    (replicates, runs, 13). Exact, since all are small whole numbers.
+    """
+    runs, cases, size = sums.shape
+    flat = sums.transpose(1, 0, 2).reshape(cases, runs * size)
+    totals: Floats = (drawn @ flat).reshape(len(drawn), runs, size)
+    return totals
+
+
+def replicated(metric: Metric, totals: "Floats") -> "Floats":
+    """A metric averaged over runs in each replicate, from totals of shape (replicates, runs, 13): shape (replicates,), NaN
+    where a run's is undefined.
+    """
+    found: Floats = metric.value(totals).mean(axis=-1)
+    return found
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+UNDEFINED_AT_MOST = 0.01  # of the replicates; beyond it an interval would be about the others only
+LEVEL = 0.95
+
+
+def interval(replicates: "Floats", level: float = LEVEL) -> Interval | None:
+    """The quantiles between which the middle of the replicates lies; None if more than 1 % of them are undefined."""
+    import numpy as np
+
+    if np.isnan(replicates).mean() > UNDEFINED_AT_MOST:
+        return None
+    low, high = np.nanquantile(replicates, ((1 - level) / 2, (1 + level) / 2))
+    return Interval(float(low), float(high))
+
+
+def run_share(values: Sequence[float], error: float) -> float | None:
+    """What part of the squared standard error over cases is the runs' noise, SD²/R over SE²; None for a single run, or
+    where the error is 0. Above 1 the runs differ more than their own sampling explains.
+    """
+    if len(values) < 2 or not error > 0:
+        return None
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values) / error**2
+
+
+def wilson(successes: int, trials: int, level: float = LEVEL) -> Interval:
+    """The score interval of a proportion, for small classes; trials must be at least 1 (Wilson 1927)."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    middle = (successes + z * z / 2) / (trials + z * z)
+    half = z / (trials + z * z) * math.sqrt(successes * (trials - successes) / trials + z * z / 4)
+    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Comparing two models on the same cases
+
+
+class Difference(NamedTuple):
+    """Of two models in one metric, the second less the first."""
+
+    value: float
+    error: float
+    """Paired, linearised, clustered."""
+    interval: Interval | None
+    p: float
+    """That so large a difference comes about where it is chance which model gave which answers to a case."""
+
+
+def difference(metric: Metric, first: "Floats", second: "Floats", drawn: "Floats", seed: int) -> Difference:
+    """A paired comparison; sums of shape (runs, cases, 13), the cases the same, the numbers of runs maybe not.
+
+    The interval is that of the difference over the same drawn cases. p is by approximate randomisation: in as many
+    shuffles as there are draws, each case's answers, all runs and claims together, change sides with probability 1/2
+    (Noreen 1989). NaN where a metric is undefined.
+    """
+    import numpy as np
+
+    one, other = (float(metric.value(sums.sum(axis=1)).mean()) for sums in (first, second))
+    cases = first.shape[1]
+    moved = [np.mean([metric.influence(run) for run in sums], axis=0) for sums in (first, second)]
+    error = math.sqrt(cases / (cases - 1) * float(np.square(moved[1] - moved[0]).sum())) if cases > 1 else math.nan
+    replicates = [replicated(metric, drawn_totals(sums, drawn)) for sums in (first, second)]
+    p = _randomised(metric, first, second, len(drawn), seed)
+    return Difference(other - one, error, interval(replicates[1] - replicates[0]), p)
+
+
+def _randomised(metric: Metric, first: "Floats", second: "Floats", shuffles: int, seed: int) -> float:
+    import numpy as np
+
+    swapped = np.random.default_rng(seed).integers(0, 2, (shuffles, first.shape[1])).astype(float)
+    if len(first) != len(second):  # runs have no partners then: what changes sides is a case's average over them
+        first, second = first.mean(axis=0, keepdims=True), second.mean(axis=0, keepdims=True)
+    value = abs(float(metric.value(second.sum(axis=1)).mean() - metric.value(first.sum(axis=1)).mean()))
+    if math.isnan(value):
+        return math.nan
+    moved = drawn_totals(second - first, swapped)  # from the first to the second side where they change
+    one = replicated(metric, first.sum(axis=1) + moved)
+    other = replicated(metric, second.sum(axis=1) - moved)
+    smaller = np.abs(other - one) < value - 1e-12  # false where it is undefined, which counts against a difference
+    return float((1 + np.count_nonzero(~smaller)) / (1 + shuffles))
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The exact two-sided p of one binary outcome a case in one run: how often just one of the two was right."""
+    trials, fewer = only_first + only_second, min(only_first, only_second)
+    return min(1.0, float(Fraction(2 * sum(math.comb(trials, k) for k in range(fewer + 1)), 2**trials)))
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """p values adjusted for as many claims as there are (Holm 1979), in the order given."""
+    order = sorted(range(len(ps)), key=lambda place: ps[place])
+    found, highest = [0.0] * len(ps), 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
+        found[place] = highest
+    return found
+
+
+def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    """p values adjusted for the false discovery rate, for exploration (Benjamini and Hochberg 1995), in the order given."""
+    order = sorted(range(len(ps)), key=lambda place: ps[place])
+    found, lowest = [0.0] * len(ps), 1.0
+    for rank in range(len(ps), 0, -1):
+        lowest = min(lowest, ps[order[rank - 1]] * len(ps) / rank)
+        found[order[rank - 1]] = lowest
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Recovery, agreement, power
+
+
+def recovery(direct: float, interaction: float, gold: float) -> float:
+    """How much of what the missing facts cost asking brings back, (I - D)/(G - D); NaN where nothing was lost."""
+    return (interaction - direct) / (gold - direct) if gold != direct else math.nan
+
+
+def kappa(counts: Counts) -> Fraction | None:
+    """Cohen's kappa of two judges' confusion matrix, -1 to 1; None where chance alone would agree always."""
+    whole = sum(sum(row) for row in counts)
+    by_chance = sum(sum(row) * sum(column) for row, column in zip(counts, zip(*counts, strict=True), strict=True))
+    share = Fraction(by_chance, whole * whole)
+    return (accuracy(counts) - share) / (1 - share) if share != 1 else None
+
+
+def ac1(counts: Counts) -> Fraction:
+    """Gwet's AC1 of two judges' confusion matrix of size q >= 2, which a skew of the labels does not mislead (Gwet 2008)."""
+    whole, size = sum(sum(row) for row in counts), len(counts)
+    shares = [
+        Fraction(sum(row) + sum(column), 2 * whole)
+        for row, column in zip(counts, zip(*counts, strict=True), strict=True)
+    ]
+    by_chance = sum((share * (1 - share) for share in shares), Fraction(0)) / (size - 1)
+    return (accuracy(counts) - by_chance) / (1 - by_chance)
+
+
+def detectable(error: float, cases: int, planned: int, level: float = 0.05, power: float = 0.8) -> float:
+    """The least true difference that a paired test of so many planned cases finds with that power, from the standard error
+    of the difference over the cases at hand: 2.80 · SE · sqrt(cases/planned) at the usual level and power.
+    """
+    normal = NormalDist()
+    return (normal.inv_cdf(1 - level / 2) + normal.inv_cdf(power)) * error * math.sqrt(cases / planned)
+
+
+def detectable_rate(discordance: float, cases: int, level: float = 0.05, power: float = 0.8) -> float:
+    """The same for one binary outcome a case in one run, of which so large a share differs between the models."""
+    return detectable(math.sqrt(discordance / cases), cases, cases, level, power)
