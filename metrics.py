@@ -314,13 +314,15 @@ LEVEL = 0.95
 
 
 def interval(replicates: "Floats", level: float = LEVEL) -> Interval | None:
-    """The quantiles between which the middle of the replicates lies; None if more than 1 % of them are undefined."""
+    """The quantiles between which the middle of the replicates lies; None if more than 1 % of them are undefined, or if none
+    differ: where all cases agree, drawing from them says nothing.
+    """
     import numpy as np
 
     if np.isnan(replicates).mean() > UNDEFINED_AT_MOST:
         return None
     low, high = np.nanquantile(replicates, ((1 - level) / 2, (1 + level) / 2))
-    return Interval(float(low), float(high))
+    return Interval(float(low), float(high)) if low < high else None
 
 
 def run_share(values: Sequence[float], error: float) -> float | None:
@@ -333,12 +335,19 @@ def run_share(values: Sequence[float], error: float) -> float | None:
     return sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values) / error**2
 
 
-def wilson(successes: int, trials: int, level: float = LEVEL) -> Interval:
-    """The score interval of a proportion, for small classes; trials must be at least 1 (Wilson 1927)."""
+def wilson(share: float, trials: float, level: float = LEVEL) -> Interval:
+    """The score interval of a proportion (Wilson 1927). The trials need not be whole, as libraries want them: see below."""
     z = NormalDist().inv_cdf((1 + level) / 2)
-    middle = (successes + z * z / 2) / (trials + z * z)
-    half = z / (trials + z * z) * math.sqrt(successes * (trials - successes) / trials + z * z / 4)
+    middle = (share * trials + z * z / 2) / (trials + z * z)
+    half = z / (trials + z * z) * math.sqrt(share * (1 - share) * trials + z * z / 4)
     return Interval(max(0.0, middle - half), min(1.0, middle + half))
+
+
+def share_interval(share: float, error: float, cases: int) -> Interval:
+    """The interval of a share with a clustered standard error, which also near 0 and 1 and with few cases is none too short:
+    Wilson's, for as many independent trials as have that error (Korn and Graubard 1998), or one a case if it is 0.
+    """
+    return wilson(share, share * (1 - share) / error**2 if error > 0 else cases)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -392,8 +401,10 @@ def _randomised(metric: Metric, first: "Floats", second: "Floats", shuffles: int
 
 def mcnemar(only_first: int, only_second: int) -> float:
     """The exact two-sided p of one binary outcome a case in one run: how often just one of the two was right."""
-    trials, fewer = only_first + only_second, min(only_first, only_second)
-    return min(1.0, float(Fraction(2 * sum(math.comb(trials, k) for k in range(fewer + 1)), 2**trials)))
+    from scipy.stats import binomtest  # here, since its import takes longer than all else
+
+    trials = only_first + only_second
+    return float(binomtest(only_first, trials).pvalue) if trials else 1.0
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -408,12 +419,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     """p values adjusted for the false discovery rate, for exploration (Benjamini and Hochberg 1995), in the order given."""
-    order = sorted(range(len(ps)), key=lambda place: ps[place])
-    found, lowest = [0.0] * len(ps), 1.0
-    for rank in range(len(ps), 0, -1):
-        lowest = min(lowest, ps[order[rank - 1]] * len(ps) / rank)
-        found[order[rank - 1]] = lowest
-    return found
+    from scipy.stats import false_discovery_control
+
+    return [float(p) for p in false_discovery_control(ps)] if ps else []
 
 
 # ----------------------------------------------------------------------------------------------------------------------
