@@ -70,7 +70,7 @@ def _path(value: str) -> Path:
     return Path(value)
 
 
-def _number(kind: Callable[[str], float], least: float, what: str) -> Callable[[str], float]:
+def at_least(kind: Callable[[str], float], least: float, what: str) -> Callable[[str], float]:
     def read(value: str) -> float:
         try:
             number = kind(value)
@@ -140,10 +140,10 @@ OPTIONS = (
     Option("--dataset", "LEXPILOT_DATASET", _path, HERE / "LexPilot_release_multiturn.json", "data file"),
     Option("--output-root", "LEXPILOT_OUTPUT_ROOT", _path, HERE, "folder in which the output tree grows"),
     Option("--run-id", "LEXPILOT_RUN_ID", _run_id, "run1", "name of the repetition"),
-    Option("--limit", "LEXPILOT_LIMIT", _number(int, 1, "a whole number"), None, "only the first N cases"),
-    Option("--temperature", "LEXPILOT_TEMPERATURE", _number(float, 0, "a number"), 0.7, "of evaluated and User Model"),
-    Option("--judge-temperature", "LEXPILOT_JUDGE_TEMPERATURE", _number(float, 0, "a number"), 0.1, "of the judge"),
-    Option("--max-tokens", "LEXPILOT_MAX_TOKENS", _number(int, 1, "a whole number"), 8192, "token limit of a reply"),
+    Option("--limit", "LEXPILOT_LIMIT", at_least(int, 1, "a whole number"), None, "only the first N cases"),
+    Option("--temperature", "LEXPILOT_TEMPERATURE", at_least(float, 0, "a number"), 0.7, "of evaluated and User Model"),
+    Option("--judge-temperature", "LEXPILOT_JUDGE_TEMPERATURE", at_least(float, 0, "a number"), 0.1, "of the judge"),
+    Option("--max-tokens", "LEXPILOT_MAX_TOKENS", at_least(int, 1, "a whole number"), 8192, "token limit of a reply"),
     *(
         Option(
             f"--{role}-params",
@@ -154,9 +154,11 @@ OPTIONS = (
         )
         for role, whom in (("eval", "the evaluated model"), ("user", "the User Model"), ("judge", "the judge"))
     ),
-    Option("--timeout", "LEXPILOT_TIMEOUT", _number(float, 0.001, "a number"), 120.0, "seconds a server may be silent"),
-    Option("--retries", "LEXPILOT_RETRIES", _number(int, 0, "a whole number"), 3, "more tries that a call gets"),
-    Option("--parallel", "LEXPILOT_PARALLEL", _number(int, 1, "a whole number"), 8, "cases at once; 1 = in order"),
+    Option(
+        "--timeout", "LEXPILOT_TIMEOUT", at_least(float, 0.001, "a number"), 120.0, "seconds a server may be silent"
+    ),
+    Option("--retries", "LEXPILOT_RETRIES", at_least(int, 0, "a whole number"), 3, "more tries that a call gets"),
+    Option("--parallel", "LEXPILOT_PARALLEL", at_least(int, 1, "a whole number"), 8, "cases at once; 1 = in order"),
     Option("--record-blocked", "LEXPILOT_RECORD_BLOCKED", _yes, False, "record what a content filter refuses", True),
     Option("--plan", "LEXPILOT_PLAN", _yes, False, "ask nothing, print what there is to do", True),
     Option("--prices", "LEXPILOT_PRICES", _path, None, "JSON file of prices, for the plan's cost"),

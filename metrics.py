@@ -145,36 +145,60 @@ def dealt(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
 # ----------------------------------------------------------------------------------------------------------------------
 # Sampling over cases: what a case adds up to, and the metrics of such sums
 
-SUMS = ("cases", "pairs", "x", "y", "xx", "yy", "xy", "hits", "whole", "first", "second", "asked", "judged")
+SUMS = ("cases", "pairs", "x", "y", "xx", "yy", "xy", "hits", "whole", "first", "second", "held", "asked", "judged")
 """What a case adds up to: 1; its pairs; the sums of prediction x and truth y, of their squares and of their product; how
-many pairs agree; 1 if all do. In DCG, 1 if the first question hit, and if only the second did. In an interaction, how many
-questions were asked, and 1 if it ended in a judgment.
+many pairs agree; 1 if all do. In DCG, 1 if the first question hit, and if only the second did. In an interaction, 1 if it
+was held, how many questions were asked, and 1 if it ended in a judgment.
 """
 
 
-def case_sums(pairs: Sequence[Pair], first: int = 0, second: int = 0, asked: int = 0, judged: int = 0) -> list[int]:
+def case_sums(pairs: Sequence[Pair], **more: int) -> list[int]:
     """What resampling needs of a case, in the order of SUMS: a metric over drawn cases is one of the sums of these."""
     hits = sum(x == y for y, x in pairs)
-    return [
-        *(1, len(pairs), sum(x for _, x in pairs), sum(y for y, _ in pairs)),
-        *(sum(x * x for _, x in pairs), sum(y * y for y, _ in pairs), sum(x * y for y, x in pairs)),
-        *(hits, int(hits == len(pairs)), first, second, asked, judged),
-    ]
+    whole = int(hits == len(pairs))
+    found = {"cases": 1, "pairs": len(pairs), "x": sum(x for _, x in pairs), "y": sum(y for y, _ in pairs)}
+    found |= {"xx": sum(x * x for _, x in pairs), "yy": sum(y * y for y, _ in pairs)}
+    found |= {"xy": sum(x * y for y, x in pairs), "hits": hits, "whole": whole, **more}
+    return [found.get(name, 0) for name in SUMS]
 
 
 class Metric(NamedTuple):
     """A figure as a function of sums, which stand along the last axis."""
 
     value: Callable[["Floats"], "Floats"]
-    """Sums of shape (…, 13) -> shape (…); NaN where it is undefined."""
+    """Sums of shape (…, 14) -> shape (…); NaN where it is undefined."""
     influence: Callable[["Floats"], "Floats"]
-    """Per-case sums of shape (C, 13) -> shape (C,): by how much each case moves the value, to first order; adds up to 0."""
+    """Per-case sums of shape (C, 14) -> shape (C,): by how much each case moves the value, to first order; adds up to 0."""
 
 
-def _ratio(over: Mapping[str, int], under: Mapping[str, int]) -> Metric:
-    """Of two linear combinations of the sums; its clustered error is that of arXiv 2411.00640."""
+Terms = Mapping[str, int]
+"""A linear combination of the sums."""
 
-    def part(sums: "Floats", of: Mapping[str, int]) -> "Floats":
+SHARES: dict[str, tuple[Terms, Terms]] = {
+    "acc_c": ({"pairs": 1, "y": -1, "x": -1, "xy": 1}, {"pairs": 1, "y": -1}),
+    "acc_u": ({"xy": 1}, {"y": 1}),
+    "success_rate": ({"hits": 1}, {"pairs": 1}),
+    "accuracy": ({"hits": 1}, {"pairs": 1}),
+    "all_right": ({"whole": 1}, {"cases": 1}),
+    "first_hit": ({"first": 1}, {"cases": 1}),
+    "second_hit": ({"second": 1}, {"cases": 1, "first": -1}),
+    "judged": ({"judged": 1}, {"held": 1}),
+}
+"""From 0 to 1."""
+RATIOS: dict[str, tuple[Terms, Terms]] = {**SHARES, "questions": ({"asked": 1}, {"held": 1})}
+
+
+def ratio(name: str, cases: Sequence[Sequence[int]]) -> Fraction | None:
+    """One of RATIOS over some cases' sums, exactly; None where it is one of nothing."""
+    totals = dict(zip(SUMS, map(sum, zip(*cases, strict=True)), strict=True)) if cases else dict.fromkeys(SUMS, 0)
+    over, under = (sum(factor * totals[term] for term, factor in terms.items()) for terms in RATIOS[name])
+    return Fraction(over, under) if under else None
+
+
+def _ratio(over: Terms, under: Terms) -> Metric:
+    """Its clustered error is that of arXiv 2411.00640."""
+
+    def part(sums: "Floats", of: Terms) -> "Floats":
         terms = [factor * sums[..., SUMS.index(name)] for name, factor in of.items()]
         total: Floats = sum(terms[1:], terms[0])
         return total
@@ -183,8 +207,8 @@ def _ratio(over: Mapping[str, int], under: Mapping[str, int]) -> Metric:
         return _divided(part(sums, over), part(sums, under))
 
     def influence(sums: "Floats") -> "Floats":
-        found: Floats = (part(sums, over) - value(sums.sum(axis=0)) * part(sums, under)) / part(sums, under).sum()
-        return found
+        counted = part(sums, under)
+        return _divided(part(sums, over) - value(sums.sum(axis=0)) * counted, counted.sum() + 0 * counted)
 
     return Metric(value, influence)
 
@@ -241,16 +265,8 @@ def _macro_f1_influence(sums: "Floats") -> "Floats":
 
 METRICS: dict[str, Metric] = {
     "macro_f1": Metric(_macro_f1_value, _macro_f1_influence),
-    "acc_c": _ratio({"pairs": 1, "y": -1, "x": -1, "xy": 1}, {"pairs": 1, "y": -1}),
-    "acc_u": _ratio({"xy": 1}, {"y": 1}),
-    "success_rate": _ratio({"hits": 1}, {"pairs": 1}),
     "qwk": Metric(_qwk_value, _qwk_influence),
-    "accuracy": _ratio({"hits": 1}, {"pairs": 1}),
-    "all_right": _ratio({"whole": 1}, {"cases": 1}),
-    "first_hit": _ratio({"first": 1}, {"cases": 1}),
-    "second_hit": _ratio({"second": 1}, {"cases": 1, "first": -1}),
-    "questions": _ratio({"asked": 1}, {"cases": 1}),
-    "judged": _ratio({"judged": 1}, {"cases": 1}),
+    **{name: _ratio(*terms) for name, terms in RATIOS.items()},
 }
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -258,7 +274,7 @@ METRICS: dict[str, Metric] = {
 
 
 def standard_error(metric: Metric, sums: "Floats") -> float:
-    """Over cases, of a metric averaged over runs; sums of shape (runs, cases, 13). NaN for a single case.
+    """Over cases, of a metric averaged over runs; sums of shape (runs, cases, 14). NaN for a single case.
 
     Linearised and clustered, with the factor C/(C-1). The runs' noise is inside: the average over runs is taken in each
     case before the square (statistics of arXiv 2411.00640; settled likewise for Inspect).
@@ -272,7 +288,7 @@ def standard_error(metric: Metric, sums: "Floats") -> float:
     return math.sqrt(cases / (cases - 1) * float(np.square(influence).sum()))
 
 
-def draws(strata: Sequence[int], replicates: int, seed: int) -> "Floats":
+def draws(strata: Sequence[int | str], replicates: int, seed: int) -> "Floats":
     """How often each case is drawn in each replicate, shape (replicates, cases): with replacement, and within each stratum
     as many as it has.
     """
@@ -287,8 +303,8 @@ def draws(strata: Sequence[int], replicates: int, seed: int) -> "Floats":
 
 
 def drawn_totals(sums: "Floats", drawn: "Floats") -> "Floats":
-    """What the drawn cases add up to: sums of shape (runs, cases, 13) and draws of shape (replicates, cases) -> shape
-    (replicates, runs, 13). Exact, since all are small whole numbers.
+    """What the drawn cases add up to: sums of shape (runs, cases, 14) and draws of shape (replicates, cases) -> shape
+    (replicates, runs, 14). Exact, since all are small whole numbers.
     """
     runs, cases, size = sums.shape
     flat = sums.transpose(1, 0, 2).reshape(cases, runs * size)
@@ -297,7 +313,7 @@ def drawn_totals(sums: "Floats", drawn: "Floats") -> "Floats":
 
 
 def replicated(metric: Metric, totals: "Floats") -> "Floats":
-    """A metric averaged over runs in each replicate, from totals of shape (replicates, runs, 13): shape (replicates,), NaN
+    """A metric averaged over runs in each replicate, from totals of shape (replicates, runs, 14): shape (replicates,), NaN
     where a run's is undefined.
     """
     found: Floats = metric.value(totals).mean(axis=-1)
@@ -366,7 +382,7 @@ class Difference(NamedTuple):
 
 
 def difference(metric: Metric, first: "Floats", second: "Floats", drawn: "Floats", seed: int) -> Difference:
-    """A paired comparison; sums of shape (runs, cases, 13), the cases the same, the numbers of runs maybe not.
+    """A paired comparison; sums of shape (runs, cases, 14), the cases the same, the numbers of runs maybe not.
 
     The interval is that of the difference over the same drawn cases. p is by approximate randomisation: in as many
     shuffles as there are draws, each case's answers, all runs and claims together, change sides with probability 1/2
@@ -428,9 +444,9 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 # Recovery, agreement, power
 
 
-def recovery(direct: float, interaction: float, gold: float) -> float:
+def recovery(direct: "Floats", interaction: "Floats", gold: "Floats") -> "Floats":
     """How much of what the missing facts cost asking brings back, (I - D)/(G - D); NaN where nothing was lost."""
-    return (interaction - direct) / (gold - direct) if gold != direct else math.nan
+    return _divided(interaction - direct, gold - direct)
 
 
 def kappa(counts: Counts) -> Fraction | None:

@@ -13,36 +13,57 @@ Source: the paper's Section 6 and Appendix E.
 
 import argparse
 import json
+import math
 import os
 import re
 import signal
 import statistics
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from categories import CLASS_OF, CLASSES
 from checkpoints import Run, differences, fingerprint, folder_name, read_manifest
-from common import OPTIONS, Dataset, load_dataset, parse, parser_for, value_of
+from common import OPTIONS, Dataset, at_least, load_dataset, parse, parser_for, value_of
 from errors import CheckpointError, SettingsError, command, uncollected
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
 from ledger import ledger_object, ledger_text, run_lines
 from metrics import (
+    LEVEL,
+    METRICS,
+    RATIOS,
+    SHARES,
     Bounds,
     Counts,
     Figures,
+    Interval,
+    case_sums,
     confusion,
     dcg_figures,
+    drawn_totals,
+    draws,
     farthest,
     figure_bounds,
+    interval,
     lca_figures,
     ljp_figures,
+    ratio,
+    recovery,
+    replicated,
+    run_share,
+    share_interval,
+    standard_error,
 )
 from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, Manifest, RoleName
+
+if TYPE_CHECKING:
+    from metrics import Floats
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Tasks: from a case's record to its outcomes
@@ -85,6 +106,31 @@ def ljp_outcomes(case: Case, record: Any) -> list[Outcome]:
     return list(zip(gold, map(VERDICTS.index, record["verdicts"]), strict=True))
 
 
+Facts = dict[str, int] | None
+"""What a case has of the further `metrics.SUMS`; None where that is missing."""
+
+
+def dcg_facts(record: Any, earlier: Mapping[str, Any]) -> Facts:
+    """Which question was the first to hit; none where the evaluated model was blocked."""
+    if blocked_by(record) not in (None, "evaluated"):
+        return None
+    hits = [judged["label"] == HIT for judged in record.get("rounds", ())]
+    return {"first": int(hits[:1] == [True]), "second": int(hits == [False, True])}
+
+
+def interaction_facts(record: Any, earlier: Mapping[str, Any]) -> Facts:
+    """How many questions were asked before the final response, and whether that is a judgment; nothing where none was held."""
+    held = earlier["interaction"]
+    if "blocked" in held:
+        return {}
+    asked = sum(turn["user_reply"] is not None for turn in held["rounds"])
+    return {"held": 1, "asked": asked, "judged": int(held["stop_reason"] == "judgment")}
+
+
+def no_facts(record: Any, earlier: Mapping[str, Any]) -> Facts:
+    return {}
+
+
 class Task(NamedTuple):
     begun: tuple[str, ...]
     """The task is begun when one of these files exists; the last one holds its results."""
@@ -93,14 +139,26 @@ class Task(NamedTuple):
     size: int
     """Of what there is to predict, how many values there are."""
     unit: str
+    ratios: tuple[str, ...] = ()
+    """Further figures, of `metrics.RATIOS`."""
+    facts: Callable[[Any, Mapping[str, Any]], Facts] = no_facts
+    """What these count in a case, from its record and the earlier ones."""
+    floors: Mapping[str, int | None] = {}
+    """Trivial policies: what each always predicts; None for the commonest truth."""
 
+
+ASKING = {"always ask": 1, "always answer": 0}
+WHOLE, GUESSING = ("all_right",), {"commonest verdict": None}
+DCG_ROUNDS, INTERACTION = ("first_hit", "second_hit"), ("all_right", "questions", "judged")
 
 TASKS: dict[str, Task] = {
-    "LCA": Task(("a1", "lca"), lca_outcomes, lca_figures, 2, "cases"),
-    "DCG": Task(("force_ask", "dcg"), dcg_outcomes, dcg_figures, 2, "cases"),
-    "LJP_direct": Task(("a1_direct", "ljp_direct"), ljp_outcomes, ljp_figures, 3, "claims"),
-    "LJP_gold": Task(("a1_force_judge", "ljp_gold"), ljp_outcomes, ljp_figures, 3, "claims"),
-    "LJP_interaction": Task(("ljp_interaction",), ljp_outcomes, ljp_figures, 3, "claims"),
+    "LCA": Task(("a1", "lca"), lca_outcomes, lca_figures, 2, "cases", floors=ASKING),
+    "DCG": Task(("force_ask", "dcg"), dcg_outcomes, dcg_figures, 2, "cases", DCG_ROUNDS, dcg_facts),
+    "LJP_direct": Task(("a1_direct", "ljp_direct"), ljp_outcomes, ljp_figures, 3, "claims", WHOLE, floors=GUESSING),
+    "LJP_gold": Task(("a1_force_judge", "ljp_gold"), ljp_outcomes, ljp_figures, 3, "claims", WHOLE, floors=GUESSING),
+    "LJP_interaction": Task(
+        ("ljp_interaction",), ljp_outcomes, ljp_figures, 3, "claims", INTERACTION, interaction_facts, GUESSING
+    ),
 }
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -148,6 +206,21 @@ class Scored(NamedTuple):
     outcomes: list[Outcome]
     blocked: bool
     """Whether a failure here is a content filter's and not an answer."""
+    cause: str
+    facts: Facts
+
+    @property
+    def missing(self) -> bool:
+        return self.facts is None or any(prediction is None for _, prediction in self.outcomes)
+
+    def sums(self, size: int, ratio: str = "", best: bool = False) -> list[int]:
+        """What the case adds up to; where something is missing, at the worst or the best for one of the ratios."""
+        pairs = [
+            (truth, (truth if best else farthest(truth, size)) if prediction is None else prediction)
+            for truth, prediction in self.outcomes
+        ]
+        facts = self.facts if self.facts is not None else dict.fromkeys(RATIOS[ratio][0], 1) if best else {}
+        return case_sums(pairs, **facts)
 
 
 def task_cases(run: Run, name: str, task: Task) -> dict[str, list[Scored]] | None:
@@ -165,7 +238,10 @@ def task_cases(run: Run, name: str, task: Task) -> dict[str, list[Scored]] | Non
         record = records[case.number]
         blocks = [value for value in (record, *record.values()) if isinstance(value, dict) and "blocked" in value]
         blocked = any(blocked_by(value) == "evaluated" for value in blocks)
-        by_class.setdefault(CLASS_OF[case.cause], []).append(Scored(task.outcomes(case, record), blocked))
+        earlier = {source: run.records[source][case.number] for source in ARTIFACTS[task.begun[-1]].made_from}
+        facts = task.facts(record, earlier)
+        scored = Scored(task.outcomes(case, record), blocked, case.cause, facts)
+        by_class.setdefault(CLASS_OF[case.cause], []).append(scored)
     return {title: by_class[title] for title in CLASSES if title in by_class}
 
 
@@ -221,6 +297,108 @@ def read_scores(root: Path, portions: Sequence[Portion], cases: Mapping[str, Cas
     return found
 
 
+# ----------------------------------------------------------------------------------------------------------------------
+# Sampling over cases
+
+REPLICATES, SEED = 10_000, 0
+FEW_CASES = 30  # below which an interval is an indication only
+
+Draw = Callable[[tuple[str, ...]], "Floats"]
+"""From the cases' strata, how often each is drawn, shape (replicates, cases): the same for all tasks and models."""
+
+
+def drawing(replicates: int, seed: int) -> Draw:
+    return cache(lambda strata: draws(strata, replicates, seed))
+
+
+class Sample(NamedTuple):
+    sums: "Floats"
+    """Of each case in each run, shape (runs, cases, 14)."""
+    totals: "Floats"
+    """Of the drawn cases in each run, shape (replicates, runs, 14)."""
+
+
+class Scope(NamedTuple):
+    """Some cases of a task: all of them, or those of a class."""
+
+    per_run: Mapping[str, Sequence[Scored]]
+    sample: Sample | None = None
+    """What may be said of cases like these; None if it was not asked for or an outcome is missing."""
+
+    @property
+    def cases(self) -> Sequence[Scored]:
+        """The first run's; where only the data file counts, all are alike."""
+        return next(iter(self.per_run.values()))
+
+
+def scopes_of(per_run: Mapping[str, ByClass], size: int, drawn: Draw | None) -> tuple[Scope, dict[str, Scope]]:
+    """A task's cases in all runs, and by class; with samples if cases may be drawn, which happens within their causes."""
+    titles = next(iter(per_run.values()))
+    classes = {title: Scope({run_id: by_class[title] for run_id, by_class in per_run.items()}) for title in titles}
+    overall = Scope({r: [case for title in titles for case in by_class[title]] for r, by_class in per_run.items()})
+    if drawn is None or any(case.missing for cases in overall.per_run.values() for case in cases):
+        return overall, classes
+    import numpy as np
+
+    rows = [[case.sums(size) for case in cases] for cases in overall.per_run.values()]
+    sums = np.array(rows, dtype=float)
+    times = drawn(tuple(case.cause for case in overall.cases))
+    at, whole = 0, np.zeros((len(times), len(rows), sums.shape[-1]))
+    for title, scope in classes.items():  # which stand one after another in the whole
+        part = slice(at, at + len(scope.cases))
+        totals = drawn_totals(sums[:, part], times[:, part])
+        classes[title] = scope._replace(sample=Sample(sums[:, part], totals))
+        at, whole = part.stop, whole + totals
+    return overall._replace(sample=Sample(sums, whole)), classes
+
+
+def sampled(metric: str, sample: Sample, values: Sequence[float]) -> dict[str, Any]:
+    """A metric's 95 % interval over cases, its standard error, and what part of that squared is the runs'."""
+    if len(values) < len(sample.sums):
+        return {"interval": None, "se": None, "run_share": None}
+    error = standard_error(METRICS[metric], sample.sums)
+    if metric in SHARES:
+        span: Interval | None = share_interval(sum(values) / len(values), error, sample.sums.shape[1])
+    else:
+        span = interval(replicated(METRICS[metric], sample.totals))
+    return {
+        "interval": span and [*span],
+        "se": None if math.isnan(error) else error,
+        "run_share": run_share(values, error),
+    }
+
+
+RECOVERY = ("LJP_direct", "LJP_interaction", "LJP_gold")
+
+
+def recovered(samples: Sequence[Sample]) -> dict[str, Any]:
+    """What asking brings back of what the missing facts cost, (I - D)/(G - D), for QWK and accuracy, from the samples of
+    RECOVERY; intervals are over the same drawn cases. The ratio is None where the interval of G - D holds 0: a share of what
+    may be nothing says nothing.
+    """
+    found: dict[str, Any] = {}
+    for name in ("qwk", "accuracy"):
+        metric = METRICS[name]
+        direct, asked, gold = (float(metric.value(sample.sums.sum(axis=1)).mean()) for sample in samples)
+        d, i, g = (replicated(metric, sample.totals) for sample in samples)
+        gain, gap = interval(i - d), interval(g - d)
+        certain = gap is not None and not gap.low <= 0 <= gap.high
+        share = interval(recovery(d, i, g)) if certain else None
+        found[name] = {
+            "gain": None if math.isnan(asked - direct) else asked - direct,
+            "gain_interval": gain and [*gain],
+            "gap": None if math.isnan(gold - direct) else gold - direct,
+            "gap_interval": gap and [*gap],
+            "recovery": (asked - direct) / (gold - direct) if certain else None,
+            "recovery_interval": share and [*share],
+        }
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# From cases to the printed object
+
+
 def summary(per_run: Mapping[str, Fraction | None]) -> dict[str, Any]:
     """Mean, sample SD (ddof=1) and values of a metric; the first two are null where a run has no value, the SD also for a
     single run.
@@ -238,62 +416,89 @@ def number_of(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
 
 
-def scope_results(task: Task, per_run: Mapping[str, Sequence[Scored]]) -> dict[str, dict[str, Any]]:
-    """The metrics of some cases of a task, in each run and summed up; with the bounds of the runs that have no more."""
+def scope_results(task: Task, scope: Scope) -> dict[str, dict[str, Any]]:
+    """The metrics of a scope, in each run and summed up, with their intervals; with the bounds of runs that have no more."""
     figures: dict[str, dict[str, Fraction | None]] = {}
     limits: dict[str, Bounds] = {}
-    for run_id, cases in per_run.items():
+    for run_id, cases in scope.per_run.items():
         outcomes = [outcome for case in cases for outcome in case.outcomes]
         known = [(truth, prediction) for truth, prediction in outcomes if prediction is not None]
         missing = [truth for truth, prediction in outcomes if prediction is None]
         counts = confusion(known, task.size)
         if missing:
             limits[run_id] = figure_bounds(task.figures, counts, missing)
-        for metric, value in (dict.fromkeys(limits[run_id]) if missing else task.figures(counts)).items():
+        values = dict.fromkeys(limits[run_id]) if missing else task.figures(counts)
+        for name in task.ratios:
+            worst, best = (ratio(name, [case.sums(task.size, name, way) for case in cases]) for way in (False, True))
+            values[name] = worst if worst == best else None
+            if worst != best:
+                limits[run_id][name] = worst, best
+        for metric, value in values.items():
             figures.setdefault(metric, {})[run_id] = value
     found = {metric: summary(values) for metric, values in figures.items()}
-    for metric in found if limits else ():
-        ends = {run_id: by_metric[metric] for run_id, by_metric in limits.items()}
-        found[metric]["bounds"] = {run_id: [*map(number_of, pair)] for run_id, pair in ends.items()}
+    for metric, shown in found.items():
+        ends = {run_id: by_metric[metric] for run_id, by_metric in limits.items() if metric in by_metric}
+        if ends:
+            shown["bounds"] = {run_id: [*map(number_of, pair)] for run_id, pair in ends.items()}
+        if scope.sample:
+            shown |= sampled(metric, scope.sample, [value for value in shown["per_run"].values() if value is not None])
     return found
 
 
-def task_results(task: Task, per_run: Mapping[str, Mapping[str, Sequence[Scored]]]) -> dict[str, Any]:
-    """A task's figures overall and by class, sizes, and by run how many cases were blocked, if any were."""
-    scopes = {
-        title: {run_id: by_class[title] for run_id, by_class in per_run.items()}
-        for title in next(iter(per_run.values()))
-    }
-    overall = {run_id: [case for cases in by_class.values() for case in cases] for run_id, by_class in per_run.items()}
+def task_results(task: Task, overall: Scope, classes: Mapping[str, Scope]) -> dict[str, Any]:
+    """A task's figures overall and by class, sizes, trivial policies' figures, and by run how many cases were blocked, if any
+    were.
+    """
 
-    def size(cases: Sequence[Scored]) -> int:
-        return len(cases) if task.unit == "cases" else sum(len(case.outcomes) for case in cases)
+    def size(scope: Scope) -> int:
+        return len(scope.cases) if task.unit == "cases" else sum(len(case.outcomes) for case in scope.cases)
 
     found = {
         "overall": scope_results(task, overall),
-        "by_class": {title: scope_results(task, cases) for title, cases in scopes.items()},
-        "n": {
-            "overall": size(next(iter(overall.values()))),
-            "by_class": {title: size(next(iter(cases.values()))) for title, cases in scopes.items()},
+        "by_class": {title: scope_results(task, scope) for title, scope in classes.items()},
+        "n": {"overall": size(overall), "by_class": {title: size(scope) for title, scope in classes.items()}},
+        "cases": {
+            "overall": len(overall.cases),
+            "by_class": {title: len(scope.cases) for title, scope in classes.items()},
         },
+        "floors": {name: floor(task, overall.cases, constant) for name, constant in task.floors.items()},
     }
     for word, counted in (
         ("blocked", lambda case: case.blocked),
-        ("missing", lambda case: any(prediction is None for _, prediction in case.outcomes)),
+        ("missing", lambda case: case.missing),
     ):
-        counts = {run_id: sum(map(counted, cases)) for run_id, cases in overall.items()}
+        counts = {run_id: sum(map(counted, cases)) for run_id, cases in overall.per_run.items()}
         found |= {word: counts} if any(counts.values()) else {}
     return found
 
 
-def group_results(runs: Sequence[Run], scores: Sequence[Scores]) -> dict[str, Any]:
-    """One group of the printed object: what the runs share, and each begun task's figures overall and by class."""
+def floor(task: Task, cases: Sequence[Scored], constant: int | None) -> dict[str, float | None]:
+    """What a policy comes to that always predicts the same; None predicts the commonest truth."""
+    truths = [[truth for truth, _ in case.outcomes] for case in cases]
+    counted = Counter(truth for some in truths for truth in some)
+    always = max(counted, key=lambda truth: counted[truth]) if constant is None else constant
+    predicted = [[(truth, always) for truth in some] for some in truths]
+    figures = task.figures(confusion([pair for some in predicted for pair in some], task.size))
+    if "all_right" in task.ratios:
+        figures["all_right"] = ratio("all_right", [case_sums(some) for some in predicted])
+    return {metric: number_of(value) for metric, value in figures.items()}
+
+
+def group_results(runs: Sequence[Run], scores: Sequence[Scores], drawn: Draw | None = None) -> dict[str, Any]:
+    """One group of the printed object: what the runs share, and each begun task's figures overall and by class; intervals if
+    cases may be drawn.
+    """
     manifest = runs[0].manifest
     begun: dict[str, dict[str, ByClass]] = {name: {} for name in TASKS}
     for run, by_task in zip(runs, scores, strict=True):
         for name, per_run in begun.items():
             if (by_class := by_task[name]) is not None:
                 per_run[run.manifest["run_id"]] = by_class
+    scopes = {name: scopes_of(per_run, TASKS[name].size, drawn) for name, per_run in begun.items() if per_run}
+    alike = len({tuple(begun[name]) for name in RECOVERY}) == 1
+    samples = (
+        [overall.sample for name in RECOVERY for overall, _ in [scopes[name]]] if alike and begun[RECOVERY[0]] else []
+    )
     return {
         "model": manifest["models"]["evaluated"],
         "user_model": manifest["models"]["user"],
@@ -307,7 +512,8 @@ def group_results(runs: Sequence[Run], scores: Sequence[Scores]) -> dict[str, An
             for key, value in manifest.items()
             if key in ("endpoints", "temperature", "judge_temperature", "max_tokens", "params", "code_sha256")
         },
-        "tasks": {name: task_results(TASKS[name], per_run) for name, per_run in begun.items() if per_run},
+        "tasks": {name: task_results(TASKS[name], *found) for name, found in scopes.items()},
+        **({"recovery": recovered(known)} if len(known := [*filter(None, samples)]) == len(RECOVERY) else {}),
     }
 
 
@@ -329,12 +535,20 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
     done = [run for run in runs if run in next(iter(task["overall"].values()))["per_run"]]
     widths = [max(9, len(run)) for run in done]
     columns = "  ".join(run.rjust(width) for run, width in zip(done, widths, strict=True))
-    yield f"{padded(name, 42)} {'n':>5}  {'metric':12}  {columns}  {'mean':>9}  {'SD':>9}"
+    sampling = any("interval" in found for found in task["overall"].values())
+    more = f"  {'95 % interval':>19}  {'runs':>5}" if sampling else ""
+    yield f"{padded(name, 42)} {'n':>5}  {'metric':12}  {columns}  {'mean':>9}  {'SD':>9}{more}"
     for scope, figures in (("overall", task["overall"]), *task["by_class"].items()):
-        size = task["n"]["overall"] if scope == "overall" else task["n"]["by_class"][scope]
+        size, cases = (
+            task[key]["overall"] if scope == "overall" else task[key]["by_class"][scope] for key in ("n", "cases")
+        )
         for metric, found in figures.items():
             values = [number(found["per_run"][run]).rjust(width) for run, width in zip(done, widths, strict=True)]
             sd = "-" if len(done) == 1 else number(found["sd"])
+            mark = "*" if cases < FEW_CASES else " "
+            more = (
+                f"  {span(found.get('interval')) + mark:>19}  {percent(found.get('run_share')):>5}" if sampling else ""
+            )
             defined = sum(value is not None for value in found["per_run"].values())
             note = f"  ({defined} of {len(done)} runs defined)" if 0 < defined < len(done) else ""
             note += "".join(
@@ -342,7 +556,10 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
                 for run, (low, high) in found.get("bounds", {}).items()
             )
             head = f"  {padded(scope, 40)} {size:5}" if metric == next(iter(figures)) else " " * 48
-            yield f"{head}  {metric:12}  {'  '.join(values)}  {number(found['mean']):>9}  {sd:>9}{note}"
+            line = f"{head}  {metric:12}  {'  '.join(values)}  {number(found['mean']):>9}  {sd:>9}{more}{note}"
+            yield line.rstrip()
+    for policy, floors in task["floors"].items():
+        yield f"  {policy}: " + ", ".join(f"{metric} {number(value)}" for metric, value in floors.items())
     shown = [found for figures in (task["overall"], *task["by_class"].values()) for found in figures.values()]
     figures_of = [{*found["per_run"].values()} for found in shown]
     if len(done) > 1 and all(len(figures) == 1 for figures in figures_of) and figures_of != [{None}] * len(figures_of):
@@ -355,8 +572,47 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
         yield f"  of {len(runs)} runs, {len(done)} have this task"
 
 
-def group_text(results: Mapping[str, Any], differing: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    """One group's lines; `differing` has each setting in which it differs from the first group, and both values."""
+def span(interval: Sequence[float] | None) -> str:
+    return "-" if interval is None else f"[{number(interval[0])}, {number(interval[1])}]"
+
+
+def percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
+
+
+def recovery_text(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """What asking brings back, a line for each metric."""
+    yield "What asking brings back"
+    for metric, of in found.items():
+        gain = f"Interaction less Direct {number(of['gain'])} {span(of['gain_interval'])}"
+        gap = f"of the {number(of['gap'])} {span(of['gap_interval'])} between Direct and Gold"
+        share = "no share is given, as these may be nothing"
+        if of["recovery"] is not None:
+            share = f"a share of {number(of['recovery'])} {span(of['recovery_interval'])}"
+        yield f"  {metric:12}  {gain}, {gap}: {share}"
+
+
+def footnotes(tasks: Mapping[str, Any], sampling: tuple[int, int]) -> Iterator[str]:
+    """What a reader must know of the columns that are there, each once."""
+    replicates, seed = sampling
+    yield "n: cases, or claims in LJP. mean, SD: over the runs, the latter with R - 1."
+    yield (
+        "95 % interval: of the mean over these runs, for cases like these; the runs' noise is inside and is not to be added. "
+        f"Of shares Wilson's by clustered errors, else percentiles of {replicates:,} draws of the cases within their causes "
+        f"(seed {seed})."
+    )
+    yield "runs: what part of the squared standard error the runs carry; the rest is the cases', which more runs do not change."
+    few = [title for task in tasks.values() for title, cases in task["cases"]["by_class"].items() if cases < FEW_CASES]
+    if few or any(task["cases"]["overall"] < FEW_CASES for task in tasks.values()):
+        yield f"*: of fewer than {FEW_CASES} cases, an indication only."
+
+
+def group_text(
+    results: Mapping[str, Any], differing: Sequence[tuple[str, str, str]], sampling: tuple[int, int] | None = None
+) -> Iterator[str]:
+    """One group's lines; `differing` has each setting in which it differs from the first group, and both values; `sampling`
+    the replicates and seed of its intervals, if it has any.
+    """
     settings, endpoints = results["settings"], results["settings"]["endpoints"]
     if results["simulated"]:
         yield f"SIMULATED        {', '.join(results['simulated'])}: these figures measure no model; see simulate.py"
@@ -377,6 +633,12 @@ def group_text(results: Mapping[str, Any], differing: Sequence[tuple[str, str, s
         yield ""
         task = results["tasks"].get(name)
         yield from task_table(name, task, results["runs"]) if task else (f"{name}: not started",)
+    if "recovery" in results:
+        yield ""
+        yield from recovery_text(results["recovery"])
+    if sampling and results["tasks"]:
+        yield ""
+        yield from footnotes(results["tasks"], sampling)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -389,6 +651,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", help="only runs of this evaluated model, by its exact name")
     parser.add_argument("--run-id", help="only the run of this id")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("--no-intervals", action="store_true", help="figures without intervals over cases, sooner")
+    parser.add_argument(
+        "--replicates",
+        type=at_least(int, 100, "a whole number"),
+        default=REPLICATES,
+        metavar="B",
+        help="default: 10000",
+    )
+    parser.add_argument(
+        "--seed", type=at_least(int, 0, "a whole number"), default=SEED, metavar="S", help="of the draws; default: 0"
+    )
     parser.add_argument("--ledger", action="store_true", help="calls, tokens, retries and seconds instead of figures")
     given = parse(parser, argv)
     data_file, root = (value_of(option, given, os.environ) for option in places)
@@ -401,16 +674,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(json.dumps(ledger_object(ledger), indent=1) if given.format == "json" else "\n".join(ledger_text(ledger)))
         return
     scores = all_scores(root, runs, cases)
-    results = [group_results(group, [scores[runs.index(run)] for run in group]) for group in groups]
+    drawn = None if given.no_intervals else drawing(given.replicates, given.seed)
+    results = [group_results(group, [scores[runs.index(run)] for run in group], drawn) for group in groups]
     if given.format == "json":
-        print(json.dumps({"groups": results}, indent=1))  # ASCII: lossless whatever the console's encoding
+        # ASCII: lossless whatever the console's encoding.
+        sampling = (
+            {} if drawn is None else {"sampling": {"replicates": given.replicates, "seed": given.seed, "level": LEVEL}}
+        )
+        print(json.dumps({**sampling, "groups": results}, indent=1))
         return
     if not runs:
         there = ", ".join(" of ".join(folder) for folder in run_folders(root)[:20])
         print(f"No runs to show below {root / 'runs'}" + (f"; there are: {there}" if there else "."))
     for position, (group, found) in enumerate(zip(groups, results, strict=True), 1):
         print(f"{'=' * 120}\nGroup {position} of {len(groups)}; all figures are fractions")
-        print("\n".join(group_text(found, differences(groups[0][0].manifest, group[0].manifest))))
+        differing = differences(groups[0][0].manifest, group[0].manifest)
+        print("\n".join(group_text(found, differing, None if drawn is None else (given.replicates, given.seed))))
 
 
 def named(groups: Sequence[Sequence[Run]]) -> dict[str, Sequence[Run]]:

@@ -672,9 +672,9 @@ def results(bench: Bench) -> Lines:
         bench.server.behave(Behaviour())  # it remembers every prompt since the last time
     of_runs = f"{runs} runs of {cases} cases"
     yield limit(
-        f"show_results.py, {of_runs}, s",
+        f"show_results.py --no-intervals, {of_runs}, s",
         bench,
-        partial(bench.script, "show_results.py", "--output-root", str(root)),
+        partial(bench.script, "show_results.py", "--no-intervals", "--output-root", str(root)),
         2.0,
     )
     again = [

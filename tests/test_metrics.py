@@ -16,6 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from metrics import (
     METRICS,
+    RATIOS,
     SUMS,
     Counts,
     Figures,
@@ -40,6 +41,7 @@ from metrics import (
     ljp_figures,
     mcnemar,
     qwk_bounds,
+    ratio,
     recovery,
     replicated,
     run_share,
@@ -59,7 +61,7 @@ B: list[list[Pair]] = [
 
 
 def run_of(cases: list[list[Pair]]) -> Floats:
-    """One run's sums, of shape (1, cases, 13)."""
+    """One run's sums, of shape (1, cases, 14)."""
     return np.array([[case_sums(pairs) for pairs in cases]], dtype=float)
 
 
@@ -147,7 +149,7 @@ class Sums(unittest.TestCase):
         found = dict(zip(SUMS, case_sums([(1, 2), (2, 2)], first=1, asked=3), strict=True))
         self.assertEqual(found, {
             "cases": 1, "pairs": 2, "x": 2 + 2, "y": 1 + 2, "xx": 4 + 4, "yy": 1 + 4, "xy": 2 + 4,
-            "hits": 1, "whole": 0, "first": 1, "second": 0, "asked": 3, "judged": 0,
+            "hits": 1, "whole": 0, "first": 1, "second": 0, "held": 0, "asked": 3, "judged": 0,
         })  # fmt: skip
         self.assertEqual(case_sums([(1, 1)])[SUMS.index("whole")], 1)
 
@@ -166,17 +168,25 @@ class Sums(unittest.TestCase):
             self.assertAlmostEqual(value(name, cases), float(exact(name, cases) or 0), places=12)
 
     def test_shares_of_cases(self) -> None:
-        sums = np.array(
-            [case_sums([(1, 1)], 1, 0, 3, 1), case_sums([(1, 1)], 0, 1), case_sums([(1, 0)], asked=2)], float
-        )
+        counted = [
+            case_sums([(1, 1)], first=1, held=1, asked=3, judged=1),
+            case_sums([(1, 1)], second=1),
+            case_sums([(1, 0)], held=1, asked=2),
+        ]
+        sums = np.array(counted, float)
         found = {name: float(METRICS[name].value(sums.sum(axis=0))) for name in METRICS}
         self.assertEqual(found["success_rate"], 2 / 3)
         self.assertEqual(found["all_right"], 2 / 3)
         self.assertEqual((found["first_hit"], found["second_hit"]), (1 / 3, 1 / (3 - 1)))
-        self.assertEqual((found["questions"], found["judged"]), (5 / 3, 1 / 3))
+        self.assertEqual((found["questions"], found["judged"]), ((3 + 2) / 2, 1 / 2))
+        for name in RATIOS:
+            exactly = ratio(name, counted)
+            self.assertTrue(math.isnan(found[name]) if exactly is None else found[name] == float(exactly), name)
 
     def test_a_share_of_nothing_is_undefined(self) -> None:
-        self.assertTrue(math.isnan(float(METRICS["second_hit"].value(np.array(case_sums([(1, 1)], first=1), float)))))
+        sums = case_sums([(1, 1)], first=1)
+        self.assertTrue(math.isnan(float(METRICS["second_hit"].value(np.array(sums, float)))))
+        self.assertEqual((ratio("second_hit", [sums]), ratio("accuracy", [])), (None, None))
 
 
 class Errors(unittest.TestCase):
@@ -376,8 +386,10 @@ class Planning(unittest.TestCase):
         self.assertAlmostEqual(detectable(0.05, 60, 240), detectable(0.05, 60, 60) / 2)
 
     def test_recovery(self) -> None:
-        self.assertAlmostEqual(recovery(0.4, 0.6, 0.8), (0.6 - 0.4) / (0.8 - 0.4))
-        self.assertTrue(math.isnan(recovery(0.4, 0.6, 0.4)))
+        direct, interaction, gold = np.array([[0.4, 0.4], [0.6, 0.6], [0.8, 0.4]])
+        found = recovery(direct, interaction, gold)
+        self.assertAlmostEqual(float(found[0]), (0.6 - 0.4) / (0.8 - 0.4))
+        self.assertTrue(math.isnan(float(found[1])))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 import contextlib
 import io
 import json
+import math
 import re
 import unittest
 import warnings
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from fakes import ASK, JUDGE, Folder, make_case, sensible, verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,8 +19,23 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 import show_results
 from common import load_dataset
 from errors import CheckpointError, SettingsError
-from metrics import Pair, confusion, dcg_figures, f1, lca_figures, ljp_figures
-from records import RoleName
+from metrics import (
+    METRICS,
+    Pair,
+    case_sums,
+    confusion,
+    dcg_figures,
+    drawn_totals,
+    draws,
+    f1,
+    interval,
+    lca_figures,
+    ljp_figures,
+    replicated,
+    standard_error,
+    wilson,
+)
+from records import VERDICTS, RoleName
 from show_results import number, padded, summary
 
 MANY = settings(max_examples=200, deadline=None, database=None)
@@ -118,13 +135,7 @@ class AgainstScikitLearn(unittest.TestCase):
         self.assertEqual([[pairs.count((i, j)) for j in range(3)] for i in range(3)], counts)
 
 
-class FromFiles(Folder):
-    cases = (
-        make_case("1", result_dict={"甲": "支持", "乙": "驳回"}),
-        make_case("2", cause_of_action="离婚纠纷", result_dict={"甲": "部分支持"}),
-        make_case("3", cause_of_action="离婚纠纷", result_dict={"甲": "驳回"}),
-    )
-
+class Shown(Folder):
     def show(self, *more: str) -> str:
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
@@ -134,6 +145,14 @@ class FromFiles(Folder):
     def groups(self, *more: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.show("--format", "json", *more))["groups"]
         return found
+
+
+class FromFiles(Shown):
+    cases = (
+        make_case("1", result_dict={"甲": "支持", "乙": "驳回"}),
+        make_case("2", cause_of_action="离婚纠纷", result_dict={"甲": "部分支持"}),
+        make_case("3", cause_of_action="离婚纠纷", result_dict={"甲": "驳回"}),
+    )
 
     def play_gold(self, run_id: str, *given: str) -> None:
         """A Gold-Standard run of the three cases with the four verdicts given."""
@@ -146,14 +165,26 @@ class FromFiles(Folder):
         (group,) = self.groups()
         self.assertEqual(
             list(group),
-            ["model", "user_model", "judge_model", "simulated", "dataset_sha256", "cases", "runs", "settings", "tasks"],
+            [
+                "model",
+                "user_model",
+                "judge_model",
+                "simulated",
+                "dataset_sha256",
+                "cases",
+                "runs",
+                "settings",
+                "tasks",
+                "recovery",
+            ],
         )
         self.assertEqual((group["model"], group["cases"], group["runs"]), ("m", 3, ["run1"]))
         metrics = {name: list(task["overall"]) for name, task in group["tasks"].items()}
-        ljp_metrics = ["qwk", "accuracy"]
+        ljp_metrics = ["qwk", "accuracy", "all_right"]
         self.assertEqual(metrics, {
-            "LCA": ["macro_f1", "acc_c", "acc_u"], "DCG": ["success_rate"], "LJP_direct": ljp_metrics,
-            "LJP_gold": ljp_metrics, "LJP_interaction": ljp_metrics,
+            "LCA": ["macro_f1", "acc_c", "acc_u"], "DCG": ["success_rate", "first_hit", "second_hit"],
+            "LJP_direct": ljp_metrics, "LJP_gold": ljp_metrics,
+            "LJP_interaction": [*ljp_metrics, "questions", "judged"],
         })  # fmt: skip
         classes = ["婚姻家庭、继承纠纷", "合同、准合同纠纷"]  # in the order of categories.py
         for name, task in group["tasks"].items():
@@ -199,8 +230,9 @@ class FromFiles(Folder):
             self.play("eval_LJP_gold.py", "--run-id", run_id, evaluated=["判"] * 2, judge=replies)
         (group,) = self.groups()
         found = group["tasks"]["LJP_gold"]["overall"]["qwk"]
-        self.assertEqual(found, {"mean": None, "sd": None, "per_run": {"run1": None, "run2": 0.0}})
-        self.assertRegex(self.show(), r"qwk +undefined +0\.0000 +undefined +undefined  \(1 of 2 runs defined\)")
+        undefined = {"mean": None, "sd": None, "interval": None, "se": None, "run_share": None}
+        self.assertEqual(found, {**undefined, "per_run": {"run1": None, "run2": 0.0}})
+        self.assertRegex(self.show(), r"qwk +undefined +0\.0000 +undefined +undefined +-\* +-  \(1 of 2 runs defined\)")
 
     def test_lca_is_scored_from_the_labels(self) -> None:
         labels = [JUDGE, ASK, ASK, ASK, JUDGE, JUDGE]  # complete, underspecified for each case
@@ -248,7 +280,7 @@ class FromFiles(Folder):
             reply = verdicts(*["支持"] * n, *["驳回"] * (10 - n))
             self.play("eval_LJP_gold.py", "--run-id", f"run{n}", evaluated=["判"] * 2, judge=[reply] * 2)
         row = r"accuracy +0\.5000 +0\.6000 +0\.7000 +0\.8000 +0\.9000 +0\.7000 +0\.1581\n"
-        self.assertEqual(len(re.findall(row, self.show())), 1 + 2)
+        self.assertEqual(len(re.findall(row, self.show("--no-intervals"))), 1 + 2)
 
     def test_runs_stand_in_natural_order(self) -> None:
         for run_id in ("run10", "run2", "run1"):
@@ -335,6 +367,108 @@ class FromFiles(Folder):
         self.assertEqual([group["runs"] for group in self.groups()], [["other"]])
         self.data_file = mine
         self.assertEqual([group["runs"] for group in self.groups()], [["run1"]])
+
+
+class OverCases(Shown):
+    """Two runs of the Gold-Standard setup over 32 cases of one claim each, half of them of either class."""
+
+    cases = tuple(
+        make_case(str(n), cause_of_action=("民间借贷纠纷", "离婚纠纷")[n % 2], result_dict={"甲": VERDICTS[n % 3]})
+        for n in range(32)
+    )
+    ORDER = [*range(1, 32, 2), *range(0, 32, 2)]  # by class, as in categories.py: family, contract
+
+    def predicted(self, run: int) -> list[int]:
+        return [(n + (n % (run + 3) == 0)) % 3 for n in range(32)]
+
+    def setUp(self) -> None:
+        super().setUp()
+        for run in (1, 2):
+            replies = [verdicts(VERDICTS[given]) for given in self.predicted(run)]
+            self.play("eval_LJP_gold.py", "--run-id", f"run{run}", evaluated=["判"] * 32, judge=replies)
+
+    def sums(self) -> Any:
+        return np.array(
+            [[case_sums([(n % 3, self.predicted(run)[n])]) for n in self.ORDER] for run in (1, 2)], dtype=float
+        )
+
+    def test_intervals_are_those_of_the_cases_drawn_within_their_causes(self) -> None:
+        found = self.groups()[0]["tasks"]["LJP_gold"]
+        drawn = draws([n % 2 for n in self.ORDER], 10_000, 0)
+        for scope, part in ((found["overall"], slice(0, 32)), (found["by_class"]["合同、准合同纠纷"], slice(16, 32))):
+            sums = self.sums()[:, part]
+            span = interval(replicated(METRICS["qwk"], drawn_totals(sums, drawn[:, part])))
+            np.testing.assert_allclose(scope["qwk"]["interval"], span or (), atol=1e-12)
+            self.assertAlmostEqual(scope["qwk"]["se"], standard_error(METRICS["qwk"], sums), places=12)
+
+    def test_a_shares_interval_and_the_runs_part_in_its_error(self) -> None:
+        found = self.groups()[0]["tasks"]["LJP_gold"]["overall"]["accuracy"]
+        right = [[self.predicted(run)[n] == n % 3 for n in range(32)] for run in (1, 2)]
+        self.assertEqual(found["per_run"], {"run1": 24 / 32, "run2": 25 / 32})  # every fourth, every fifth is wrong
+        mean = (24 + 25) / 64
+        by_case = [(one + other) / 2 - mean for one, other in zip(*right, strict=True)]
+        se = math.sqrt(32 / 31 * sum(residual**2 for residual in by_case)) / 32
+        self.assertAlmostEqual(found["se"], se, places=12)
+        np.testing.assert_allclose(found["interval"], wilson(mean, mean * (1 - mean) / se**2), atol=1e-12)
+        self.assertAlmostEqual(
+            found["run_share"], (1 / 32) ** 2 / 2 / 2 / se**2, places=12
+        )  # SD² is half the square of 1/32
+
+    def test_the_table_marks_what_rests_on_fewer_than_30_cases(self) -> None:
+        shown = self.show()
+        rows = [line for line in shown.split("\n") if re.search(r"  accuracy  |  qwk  ", line)]
+        self.assertEqual(
+            [re.search(r"\[\d\.\d{4}, \d\.\d{4}\](\*?) +\d+%$", row) is not None for row in rows], [True] * 6
+        )
+        self.assertEqual(["*" in row for row in rows], [False] * 2 + [True] * 4)
+        self.assertEqual(shown.count("*: of fewer than 30 cases, an indication only."), 1)
+        self.assertIn("percentiles of 10,000 draws of the cases within their causes (seed 0)", shown)
+
+    def test_draws_are_repeatable_and_can_be_changed_or_left_out(self) -> None:
+        self.assertEqual(self.show("--format", "json"), self.show("--format", "json"))
+        usual, other = (self.groups(*more)[0]["tasks"]["LJP_gold"]["overall"] for more in ((), ("--seed", "1")))
+        self.assertNotEqual(usual["qwk"].pop("interval"), other["qwk"].pop("interval"))
+        self.assertEqual(usual, other)  # a share's interval needs no draws
+        few = json.loads(self.show("--format", "json", "--replicates", "200"))
+        self.assertEqual(few["sampling"], {"replicates": 200, "seed": 0, "level": 0.95})
+        bare = json.loads(self.show("--format", "json", "--no-intervals"))
+        self.assertEqual(list(bare), ["groups"])
+        self.assertEqual(list(bare["groups"][0]["tasks"]["LJP_gold"]["overall"]["qwk"]), ["mean", "sd", "per_run"])
+        self.assertNotIn("95 %", self.show("--no-intervals"))
+
+    def test_too_few_replicates_are_refused(self) -> None:
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+            show_results.main(["--replicates", "99"])
+        self.assertIn("'99' is not a whole number of at least 100", said.getvalue())
+
+    def test_what_asking_brings_back_needs_all_three_setups(self) -> None:
+        self.assertNotIn("recovery", self.groups()[0])
+        self.assertNotIn("What asking brings back", self.show())
+
+
+class Recovered(unittest.TestCase):
+    def sample(self, wrong: int) -> show_results.Sample:
+        """Of 40 cases the first so many are wrong."""
+        sums = np.array([[case_sums([(n % 3, (n + (n < wrong)) % 3)]) for n in range(40)]], dtype=float)
+        return show_results.Sample(sums, drawn_totals(sums, draws([0] * 40, 2000, 0)))
+
+    def test_a_share_of_what_the_missing_facts_cost(self) -> None:
+        found = show_results.recovered([self.sample(30), self.sample(15), self.sample(6)])["accuracy"]
+        self.assertAlmostEqual(found["gain"], (30 - 15) / 40)
+        self.assertAlmostEqual(found["gap"], (30 - 6) / 40)
+        self.assertAlmostEqual(found["recovery"], (30 - 15) / (30 - 6))
+        for name, inside in (("gain", 15 / 40), ("gap", 24 / 40), ("recovery", 15 / 24)):
+            low, high = found[f"{name}_interval"]
+            self.assertTrue(low < inside < high)
+        told = [*show_results.recovery_text({"accuracy": found})]
+        self.assertRegex(
+            told[1], r"Direct 0\.3750 \[.*\], of the 0\.6000 \[.*\] between .*: a share of 0\.6250 \[0\.\d+, 0\.\d+\]$"
+        )
+
+    def test_no_share_is_given_of_what_may_be_nothing(self) -> None:
+        found = show_results.recovered([self.sample(10), self.sample(9), self.sample(9)])
+        self.assertEqual((found["qwk"]["recovery"], found["qwk"]["recovery_interval"]), (None, None))
+        self.assertIn("no share is given", [*show_results.recovery_text(found)][1])
 
 
 class Layout(unittest.TestCase):
