@@ -198,19 +198,20 @@ def ratio(name: str, cases: Sequence[Sequence[int]]) -> Fraction | None:
 def _ratio(over: Terms, under: Terms) -> Metric:
     """Its clustered error is that of arXiv 2411.00640."""
 
-    def part(sums: "Floats", of: Terms) -> "Floats":
-        terms = [factor * sums[..., SUMS.index(name)] for name, factor in of.items()]
-        total: Floats = sum(terms[1:], terms[0])
-        return total
-
     def value(sums: "Floats") -> "Floats":
-        return _divided(part(sums, over), part(sums, under))
+        return _divided(_combined(sums, over), _combined(sums, under))
 
     def influence(sums: "Floats") -> "Floats":
-        counted = part(sums, under)
-        return _divided(part(sums, over) - value(sums.sum(axis=0)) * counted, counted.sum() + 0 * counted)
+        counted = _combined(sums, under)
+        return _divided(_combined(sums, over) - value(sums.sum(axis=0)) * counted, counted.sum() + 0 * counted)
 
     return Metric(value, influence)
+
+
+def _combined(sums: "Floats", of: Terms) -> "Floats":
+    terms = [factor * sums[..., SUMS.index(name)] for name, factor in of.items()]
+    total: Floats = sum(terms[1:], terms[0])
+    return total
 
 
 def _divided(over: "Floats", under: "Floats") -> "Floats":
@@ -370,49 +371,73 @@ def share_interval(share: float, error: float, cases: int) -> Interval:
 # Comparing two models on the same cases
 
 
-class Difference(NamedTuple):
-    """Of two models in one metric, the second less the first."""
+class Paired(NamedTuple):
+    """Two models on the same cases; the numbers of runs may differ."""
 
+    sums: tuple["Floats", "Floats"]
+    """Of each case in each run, shape (runs, cases, 14)."""
+    drawn: tuple["Floats", "Floats"]
+    """Totals of the same drawn cases, shape (replicates, runs, 14)."""
+    whole: tuple["Floats", "Floats"]
+    """Totals of all cases as the shuffles have them, shape (runs, 14)."""
+    shuffled: tuple["Floats", "Floats"]
+    """Totals of all cases with some on the other side, shape (shuffles, runs, 14)."""
+
+
+def paired(first: "Floats", second: "Floats", drawn: "Floats", seed: int) -> Paired:
+    """Sums of shape (runs, cases, 14), draws of shape (replicates, cases). There are as many shuffles as draws; in each a
+    case's answers, all runs and claims together, change sides with probability 1/2 (approximate randomisation, Noreen 1989).
+    """
+    import numpy as np
+
+    swapped = np.random.default_rng(seed).integers(0, 2, drawn.shape).astype(float)
+    one, other = first, second
+    if len(first) != len(second):  # runs have no partners then: what changes sides is a case's average over them
+        one, other = first.mean(axis=0, keepdims=True), second.mean(axis=0, keepdims=True)
+    moved = drawn_totals(other - one, swapped)  # from the second to the first side
+    whole = (one.sum(axis=1), other.sum(axis=1))
+    totals = (drawn_totals(first, drawn), drawn_totals(second, drawn))
+    return Paired((first, second), totals, whole, (whole[0] + moved, whole[1] - moved))
+
+
+class Difference(NamedTuple):
+    """Of two models in one metric, the second less the first; NaN where it is undefined."""
+
+    values: tuple[float, float]
     value: float
     error: float
     """Paired, linearised, clustered."""
     interval: Interval | None
+    """Over the same drawn cases."""
     p: float
-    """That so large a difference comes about where it is chance which model gave which answers to a case."""
+    """How often so large a difference comes about where chance decides which model gave which answers to a case."""
 
 
-def difference(metric: Metric, first: "Floats", second: "Floats", drawn: "Floats", seed: int) -> Difference:
-    """A paired comparison; sums of shape (runs, cases, 14), the cases the same, the numbers of runs maybe not.
-
-    The interval is that of the difference over the same drawn cases. p is by approximate randomisation: in as many
-    shuffles as there are draws, each case's answers, all runs and claims together, change sides with probability 1/2
-    (Noreen 1989). NaN where a metric is undefined.
-    """
+def difference(metric: Metric, of: Paired) -> Difference:
+    """A paired comparison in one metric."""
     import numpy as np
 
-    one, other = (float(metric.value(sums.sum(axis=1)).mean()) for sums in (first, second))
-    cases = first.shape[1]
-    moved = [np.mean([metric.influence(run) for run in sums], axis=0) for sums in (first, second)]
+    one, other = (float(metric.value(sums.sum(axis=1)).mean()) for sums in of.sums)
+    cases = of.sums[0].shape[1]
+    moved = [np.mean([metric.influence(run) for run in sums], axis=0) for sums in of.sums]
     error = math.sqrt(cases / (cases - 1) * float(np.square(moved[1] - moved[0]).sum())) if cases > 1 else math.nan
-    replicates = [replicated(metric, drawn_totals(sums, drawn)) for sums in (first, second)]
-    p = _randomised(metric, first, second, len(drawn), seed)
-    return Difference(other - one, error, interval(replicates[1] - replicates[0]), p)
+    replicates = [replicated(metric, totals) for totals in of.drawn]
+    seen = abs(float(metric.value(of.whole[1]).mean() - metric.value(of.whole[0]).mean()))
+    shuffled = np.abs(replicated(metric, of.shuffled[1]) - replicated(metric, of.shuffled[0]))
+    as_large = np.count_nonzero(~(shuffled < seen - 1e-12))  # what is undefined counts against a difference
+    p = math.nan if math.isnan(seen) else float((1 + as_large) / (1 + len(shuffled)))
+    return Difference((one, other), other - one, error, interval(replicates[1] - replicates[0]), p)
 
 
-def _randomised(metric: Metric, first: "Floats", second: "Floats", shuffles: int, seed: int) -> float:
-    import numpy as np
+BINARY = ("acc_c", "acc_u", "success_rate", "all_right")  # one outcome a case and run
 
-    swapped = np.random.default_rng(seed).integers(0, 2, (shuffles, first.shape[1])).astype(float)
-    if len(first) != len(second):  # runs have no partners then: what changes sides is a case's average over them
-        first, second = first.mean(axis=0, keepdims=True), second.mean(axis=0, keepdims=True)
-    value = abs(float(metric.value(second.sum(axis=1)).mean() - metric.value(first.sum(axis=1)).mean()))
-    if math.isnan(value):
-        return math.nan
-    moved = drawn_totals(second - first, swapped)  # from the first to the second side where they change
-    one = replicated(metric, first.sum(axis=1) + moved)
-    other = replicated(metric, second.sum(axis=1) - moved)
-    smaller = np.abs(other - one) < value - 1e-12  # false where it is undefined, which counts against a difference
-    return float((1 + np.count_nonzero(~smaller)) / (1 + shuffles))
+
+def exact_p(name: str, of: Paired) -> float | None:
+    """McNemar's exact p where it applies, that is for a binary metric with one run on either side; else None."""
+    if name not in BINARY or {len(sums) for sums in of.sums} != {1}:
+        return None
+    one, other = (_combined(sums[0], RATIOS[name][0]) for sums in of.sums)
+    return mcnemar(int((one > other).sum()), int((one < other).sum()))
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

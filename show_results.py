@@ -7,7 +7,8 @@ What a content filter blocked (--record-blocked) counts as the evaluated model's
 else is missing: then a run has no figure, only the worst and the best that it could be.
 Source: the paper's Section 6 and Appendix E.
 
-    python show_results.py [--model NAME] [--run-id ID] [--format text|json]
+    python show_results.py [--model NAME] [--run-id ID] [--format text|json|csv|markdown|latex]
+    python show_results.py --compare MODEL MODEL …                  which model is better, and how sure (compare.py)
     python show_results.py --ledger [--model NAME] [--run-id ID]    calls, tokens and retries instead (ledger.py)
 """
 
@@ -30,9 +31,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from categories import CLASS_OF, CLASSES
 from checkpoints import Run, differences, fingerprint, folder_name, read_manifest
 from common import OPTIONS, Dataset, at_least, load_dataset, parse, parser_for, value_of
+from compare import ALPHA, Row, Side, adjusted, comparison_object, comparison_text, rows_of
 from errors import CheckpointError, SettingsError, command, uncollected
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
+from exports import Best, comparison_csv, latex, markdown, tidy_csv
 from ledger import ledger_object, ledger_text, run_lines
 from metrics import (
     LEVEL,
@@ -330,20 +333,32 @@ class Scope(NamedTuple):
         """The first run's; where only the data file counts, all are alike."""
         return next(iter(self.per_run.values()))
 
+    @property
+    def strata(self) -> tuple[str, ...]:
+        return tuple(case.cause for case in self.cases)
+
+
+def sums_of(scope: Scope, size: int) -> "Floats | None":
+    """What each case adds up to in each run, shape (runs, cases, 14); None where an outcome is missing."""
+    if any(case.missing for cases in scope.per_run.values() for case in cases):
+        return None
+    import numpy as np
+
+    return np.array([[case.sums(size) for case in cases] for cases in scope.per_run.values()], dtype=float)
+
 
 def scopes_of(per_run: Mapping[str, ByClass], size: int, drawn: Draw | None) -> tuple[Scope, dict[str, Scope]]:
     """A task's cases in all runs, and by class; with samples if cases may be drawn, which happens within their causes."""
     titles = next(iter(per_run.values()))
     classes = {title: Scope({run_id: by_class[title] for run_id, by_class in per_run.items()}) for title in titles}
     overall = Scope({r: [case for title in titles for case in by_class[title]] for r, by_class in per_run.items()})
-    if drawn is None or any(case.missing for cases in overall.per_run.values() for case in cases):
+    sums = None if drawn is None else sums_of(overall, size)
+    if drawn is None or sums is None:
         return overall, classes
     import numpy as np
 
-    rows = [[case.sums(size) for case in cases] for cases in overall.per_run.values()]
-    sums = np.array(rows, dtype=float)
-    times = drawn(tuple(case.cause for case in overall.cases))
-    at, whole = 0, np.zeros((len(times), len(rows), sums.shape[-1]))
+    times = drawn(overall.strata)
+    at, whole = 0, np.zeros((len(times), len(sums), sums.shape[-1]))
     for title, scope in classes.items():  # which stand one after another in the whole
         part = slice(at, at + len(scope.cases))
         totals = drawn_totals(sums[:, part], times[:, part])
@@ -484,16 +499,22 @@ def floor(task: Task, cases: Sequence[Scored], constant: int | None) -> dict[str
     return {metric: number_of(value) for metric, value in figures.items()}
 
 
+def begun_tasks(runs: Sequence[Run], scores: Sequence[Scores]) -> dict[str, dict[str, ByClass]]:
+    """By task, the cases of each run that has begun it."""
+    found: dict[str, dict[str, ByClass]] = {name: {} for name in TASKS}
+    for run, by_task in zip(runs, scores, strict=True):
+        for name, per_run in found.items():
+            if (by_class := by_task[name]) is not None:
+                per_run[run.manifest["run_id"]] = by_class
+    return found
+
+
 def group_results(runs: Sequence[Run], scores: Sequence[Scores], drawn: Draw | None = None) -> dict[str, Any]:
     """One group of the printed object: what the runs share, and each begun task's figures overall and by class; intervals if
     cases may be drawn.
     """
     manifest = runs[0].manifest
-    begun: dict[str, dict[str, ByClass]] = {name: {} for name in TASKS}
-    for run, by_task in zip(runs, scores, strict=True):
-        for name, per_run in begun.items():
-            if (by_class := by_task[name]) is not None:
-                per_run[run.manifest["run_id"]] = by_class
+    begun = begun_tasks(runs, scores)
     scopes = {name: scopes_of(per_run, TASKS[name].size, drawn) for name, per_run in begun.items() if per_run}
     alike = len({tuple(begun[name]) for name in RECOVERY}) == 1
     samples = (
@@ -515,6 +536,100 @@ def group_results(runs: Sequence[Run], scores: Sequence[Scores], drawn: Draw | N
         "tasks": {name: task_results(TASKS[name], *found) for name, found in scopes.items()},
         **({"recovery": recovered(known)} if len(known := [*filter(None, samples)]) == len(RECOVERY) else {}),
     }
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Comparing models
+
+
+def to_compare(groups: Sequence[list[Run]], models: Sequence[str]) -> list[list[Run]]:
+    """Each model's group, all of the same settings but for what concerns the evaluated model alone; SettingsError that names
+    the settings if there are none, or more than one choice.
+    """
+
+    def shared(group: Sequence[Run]) -> str:
+        manifest = group[0].manifest
+        others = {key: {**manifest[key], "evaluated": ""} for key in ("models", "endpoints", "params")}
+        return fingerprint({**manifest, **others, "run_id": ""})
+
+    if len(models) < 2 or len({*models}) < len(models):
+        raise SettingsError("--compare: name at least two models, each once")
+    found: dict[str, dict[str, list[list[Run]]]] = {model: {} for model in models}
+    for group in groups:
+        model = group[0].manifest["models"]["evaluated"]
+        if model in found:
+            found[model].setdefault(shared(group), []).append(group)
+    if lacking := [model for model in models if not found[model]]:
+        there = sorted({group[0].manifest["models"]["evaluated"] for group in groups})
+        raise SettingsError(
+            f"--compare: no runs of {', '.join(lacking)}; there are runs of {', '.join(there) or 'none'}"
+        )
+    keys = [key for key in found[models[0]] if all(key in of for of in found.values())]
+    choices = {model: [group for key in keys for group in found[model][key]] for model in models}
+    if keys and all(len(choice) == 1 for choice in choices.values()):
+        return [choice[0] for choice in choices.values()]
+    if keys:
+        several = next(choice for choice in choices.values() if len(choice) > 1)
+        one, other = several[0][0].manifest, several[1][0].manifest
+        settings = ", ".join(f"{key}: {here} or {there}" for key, here, there in differences(one, other))
+        raise SettingsError(
+            f"--compare: more than one choice for {one['models']['evaluated']} ({settings}); select with --run-id, or "
+            "keep the others below another --output-root"
+        )
+    one, other = (next(iter(found[model].values()))[0][0].manifest for model in models[:2])
+    settings = "".join(
+        f"\n  {key}: {here} for {models[0]}, {there} for {models[1]}"
+        for key, here, there in differences(one, other)
+        if not key.endswith(" evaluated")
+    )
+    raise SettingsError(f"--compare: no runs that differ in the evaluated model alone; they differ in{settings}")
+
+
+def sides_of(groups: Sequence[Sequence[Run]], scores: Mapping[str, Scores]) -> tuple[list[Side], tuple[str, ...]]:
+    """Each group as a side of comparisons, and the strata of the cases, which all have in common."""
+    sides: list[Side] = []
+    strata: tuple[str, ...] = ()
+    for group in groups:
+        sums: dict[str, Floats] = {}
+        for name, per_run in begun_tasks(group, [scores[run.folder] for run in group]).items():
+            if per_run:
+                overall, _ = scopes_of(per_run, TASKS[name].size, None)
+                found = sums_of(overall, TASKS[name].size)
+                strata = overall.strata
+                sums |= {} if found is None else {name: found}
+        manifest, own = group[0].manifest, group[0].manifest["params"]["evaluated"]
+        setting = f"at {manifest['endpoints']['evaluated']}" + (
+            f" with {json.dumps(own, ensure_ascii=False)}" if own else ""
+        )
+        runs = [run.manifest["run_id"] for run in group]
+        sides.append(Side(manifest["models"]["evaluated"], setting, runs, sums))
+    return sides, strata
+
+
+def comparisons(sides: Sequence[Side], drawn: "Floats", seed: int) -> list[Row]:
+    """All pairs in all headline metrics."""
+    metrics = {name: [*task.figures([[1] * task.size] * task.size)] for name, task in TASKS.items()}
+    return [*rows_of(sides, metrics, drawn, seed)]
+
+
+def best_models(
+    groups: Sequence[list[Run]], scores: Mapping[str, Scores], drawn: Draw | None, seed: int
+) -> tuple[Best, str]:
+    """Where a paired test lets one call a model better than every other one of the groups; and what to say of it."""
+    models = [group[0].manifest["models"]["evaluated"] for group in groups]
+    if drawn is None or len(groups) < 2:
+        return (), "No model is marked: nothing was tested."
+    try:
+        sides, strata = sides_of(to_compare(groups, models), scores)
+    except SettingsError:
+        return (), "No model is marked: these runs are not comparable, and --compare says why."
+    rows = comparisons(sides, drawn(strata), seed)
+    won = Counter[tuple[str, str, str]]()
+    for row, p in zip(rows, adjusted(rows), strict=True):
+        if p <= ALPHA:
+            won[row.second if row.found.value > 0 else row.first, row.task, row.metric] += 1
+    told = f"Bold: better than every other model in a paired test, {ALPHA:.0%} after Holm over {len(rows)} comparisons."
+    return {key for key, count in won.items() if count == len(models) - 1}, told
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -645,12 +760,19 @@ def group_text(
 # The command
 
 
+FORMATS = ("text", "json", "csv", "markdown", "latex")
+FORMATS_OF = {"": FORMATS, "--compare": FORMATS[:3], "--ledger": FORMATS[:2]}
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     places = [option for option in OPTIONS if option.flag in ("--dataset", "--output-root")]
     parser = parser_for("show_results.py", "Print the results of the runs below the output root.", places)
     parser.add_argument("--model", help="only runs of this evaluated model, by its exact name")
     parser.add_argument("--run-id", help="only the run of this id")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    parser.add_argument(
+        "--compare", nargs="+", metavar="MODEL", help="which of these evaluated models is better, and how sure"
+    )
     parser.add_argument("--no-intervals", action="store_true", help="figures without intervals over cases, sooner")
     parser.add_argument(
         "--replicates",
@@ -669,19 +791,41 @@ def main(argv: Sequence[str] | None = None) -> None:
     cases = {case.number: case for case in dataset.cases}
     runs = select(dataset, data_file, root, given)
     groups = comparable(runs)
+    table = "--compare" if given.compare else "--ledger" if given.ledger else ""
+    if given.format not in FORMATS_OF[table]:
+        raise SettingsError(f"{table}: no format {given.format}, but {', '.join(FORMATS_OF[table])}")
+    if given.compare and given.no_intervals:
+        raise SettingsError("--compare: needs intervals; leave out --no-intervals")
     if given.ledger:
         ledger = {name: [line for run in group for line in run_lines(run)] for name, group in named(groups).items()}
         print(json.dumps(ledger_object(ledger), indent=1) if given.format == "json" else "\n".join(ledger_text(ledger)))
         return
-    scores = all_scores(root, runs, cases)
+    if given.compare:
+        groups = to_compare(groups, given.compare)
+        runs = [run for group in groups for run in group]
+    scores = dict(zip([run.folder for run in runs], all_scores(root, runs, cases), strict=True))
+    sampling = {} if given.no_intervals else {"replicates": given.replicates, "seed": given.seed, "level": LEVEL}
+    if given.compare:
+        sides, strata = sides_of(groups, scores)
+        rows = comparisons(sides, draws(strata, given.replicates, given.seed), given.seed)
+        if given.format == "json":
+            print(json.dumps({"sampling": sampling, "comparisons": comparison_object(rows)}, indent=1))
+        elif given.format == "csv":
+            print(comparison_csv(comparison_object(rows)), end="")
+        else:
+            print("\n".join(comparison_text(sides, rows, given.replicates, given.seed)))
+        return
     drawn = None if given.no_intervals else drawing(given.replicates, given.seed)
-    results = [group_results(group, [scores[runs.index(run)] for run in group], drawn) for group in groups]
-    if given.format == "json":
-        # ASCII: lossless whatever the console's encoding.
-        sampling = (
-            {} if drawn is None else {"sampling": {"replicates": given.replicates, "seed": given.seed, "level": LEVEL}}
-        )
-        print(json.dumps({**sampling, "groups": results}, indent=1))
+    results = [group_results(group, [scores[run.folder] for run in group], drawn) for group in groups]
+    if given.format == "json":  # in ASCII: lossless whatever the console's encoding
+        print(json.dumps({**({"sampling": sampling} if sampling else {}), "groups": results}, indent=1))
+        return
+    if given.format == "csv":
+        print(tidy_csv(results), end="")
+        return
+    if given.format != "text":
+        marked = best_models(groups, scores, drawn, given.seed)
+        print((markdown if given.format == "markdown" else latex)(results, sampling, *marked), end="")
         return
     if not runs:
         there = ", ".join(" of ".join(folder) for folder in run_folders(root)[:20])

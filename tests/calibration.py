@@ -25,6 +25,7 @@ from metrics import (
     drawn_totals,
     draws,
     interval,
+    paired,
     replicated,
     share_interval,
     standard_error,
@@ -99,6 +100,7 @@ def rates(repeat: int) -> Iterator[tuple[str, float, float, float]]:
             for number in range(repeat):
                 drawn = draws([0] * cases, DRAWN, number)
                 one, other = answer(cases, generator, 2)
+                both = paired(one, other, drawn, number)
                 for name in names:
                     metric = METRICS[name]
                     value, error = float(metric.value(one.sum(axis=1)).mean()), standard_error(metric, one)
@@ -110,7 +112,7 @@ def rates(repeat: int) -> Iterator[tuple[str, float, float, float]]:
                         assert found is not None
                         span = found
                     held[name] += span.low <= truth[name] <= span.high
-                    mistaken[name] += difference(metric, one, other, drawn, number).p <= 0.05
+                    mistaken[name] += difference(metric, both).p <= 0.05
             for name in names:
                 yield f"{name}, {cases} cases: the interval holds the truth", held[name] / repeat, 0.93, 0.97
                 yield f"{name}, {cases} cases: the truth is within 1.96 errors", by_error[name] / repeat, 0.0, 1.0

@@ -32,6 +32,7 @@ from metrics import (
     difference,
     drawn_totals,
     draws,
+    exact_p,
     farthest,
     figure_bounds,
     holm,
@@ -40,6 +41,7 @@ from metrics import (
     lca_figures,
     ljp_figures,
     mcnemar,
+    paired,
     qwk_bounds,
     ratio,
     recovery,
@@ -296,7 +298,7 @@ class Comparisons(unittest.TestCase):
         better = [[(1, 1)]] * 12 + [[(1, 0)]] * 4
         worse = [[(1, 1)]] * 6 + [[(1, 0)]] * 10
         drawn = draws([0] * 16, 4000, 0)
-        found = difference(METRICS["accuracy"], run_of(worse), run_of(better), drawn, 0)
+        found = difference(METRICS["accuracy"], paired(run_of(worse), run_of(better), drawn, 0))
         self.assertEqual(found.value, 6 / 16)
         # Six cases differ by 1 and ten by 0, about a mean of 6/16.
         spread = 6 * (10 / 16) ** 2 + 10 * (6 / 16) ** 2
@@ -311,17 +313,27 @@ class Comparisons(unittest.TestCase):
     def test_a_difference_of_nothing_has_a_p_of_one(self) -> None:
         drawn = draws([0] * 4, 200, 0)
         for name in ("accuracy", "qwk"):
-            found = difference(METRICS[name], run_of(A), run_of(A), drawn, 0)
+            found = difference(METRICS[name], paired(run_of(A), run_of(A), drawn, 0))
             self.assertEqual((found.value, found.error, found.p), (0, 0, 1))
 
     def test_the_sides_of_a_comparison_are_alike(self) -> None:
         other = [[(y, min(2, x + 1)) for y, x in case] for case in A]
         drawn = draws([0] * 4, 400, 0)
         for first, second in ((run_of(A), run_of(other)), (run_of(A), np.concatenate([run_of(other), run_of(A)]))):
-            there = difference(METRICS["accuracy"], first, second, drawn, 0)
-            back = difference(METRICS["accuracy"], second, first, drawn, 0)
+            there = difference(METRICS["accuracy"], paired(first, second, drawn, 0))
+            back = difference(METRICS["accuracy"], paired(second, first, drawn, 0))
             self.assertAlmostEqual(there.value, -back.value)
             self.assertEqual((there.error, there.p), (back.error, back.p))
+
+    def test_one_binary_outcome_in_one_run_has_an_exact_p(self) -> None:
+        one, other = [0, 1, 0, 0, 1, 0, 0, 0], [1, 1, 1, 1, 1, 0, 1, 0]  # asked on the underspecified history
+        first, second = (run_of([[(0, 0), (1, asked)] for asked in side]) for side in (one, other))
+        drawn = draws([0] * 8, 10, 0)
+        self.assertEqual(exact_p("acc_u", paired(first, second, drawn, 0)), mcnemar(0, 4))
+        self.assertEqual(exact_p("acc_c", paired(first, second, drawn, 0)), 1)
+        self.assertEqual(exact_p("all_right", paired(second, first, drawn, 0)), mcnemar(4, 0))
+        self.assertIsNone(exact_p("macro_f1", paired(first, second, drawn, 0)))
+        self.assertIsNone(exact_p("acc_u", paired(first, np.concatenate([second, second]), drawn, 0)))
 
     def test_mcnemar_is_the_exact_binomial_test(self) -> None:
         self.assertAlmostEqual(mcnemar(12, 25), 0.0470310, places=7)
