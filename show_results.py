@@ -9,6 +9,7 @@ Source: the paper's Section 6 and Appendix E.
 
     python show_results.py [--model NAME] [--run-id ID] [--format text|json|csv|markdown|latex]
     python show_results.py --compare MODEL MODEL …                  which model is better, and how sure (compare.py)
+    python show_results.py --planner                                what more cases or runs would buy (planner.py)
     python show_results.py --ledger [--model NAME] [--run-id ID]    calls, tokens and retries instead (ledger.py)
 """
 
@@ -63,6 +64,7 @@ from metrics import (
     share_interval,
     standard_error,
 )
+from planner import planner_object, planner_text
 from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, Manifest, RoleName
 
 if TYPE_CHECKING:
@@ -606,10 +608,28 @@ def sides_of(groups: Sequence[Sequence[Run]], scores: Mapping[str, Scores]) -> t
     return sides, strata
 
 
+def headline() -> dict[str, list[str]]:
+    """Each task's metrics without the further ones."""
+    return {name: [*task.figures([[1] * task.size] * task.size)] for name, task in TASKS.items()}
+
+
 def comparisons(sides: Sequence[Side], drawn: "Floats", seed: int) -> list[Row]:
     """All pairs in all headline metrics."""
-    metrics = {name: [*task.figures([[1] * task.size] * task.size)] for name, task in TASKS.items()}
-    return [*rows_of(sides, metrics, drawn, seed)]
+    return [*rows_of(sides, headline(), drawn, seed)]
+
+
+def planned(groups: Sequence[list[Run]], scores: Mapping[str, Scores], form: str) -> str:
+    """The printed plan: of models that can be compared together, else of each group by itself."""
+    try:
+        together = [to_compare(groups, [group[0].manifest["models"]["evaluated"] for group in groups])]
+    except SettingsError:
+        together = [[group] for group in groups]
+    plans = [sides_of(some, scores) for some in together if some]
+    if form == "json":
+        return json.dumps({"plans": [planner_object(*plan, headline()) for plan in plans]}, indent=1)
+    return (
+        "\n\n".join("\n".join(planner_text(*plan, headline())) for plan in plans if plan[1]) or "No runs to plan from."
+    )
 
 
 def best_models(
@@ -761,7 +781,7 @@ def group_text(
 
 
 FORMATS = ("text", "json", "csv", "markdown", "latex")
-FORMATS_OF = {"": FORMATS, "--compare": FORMATS[:3], "--ledger": FORMATS[:2]}
+FORMATS_OF = {"": FORMATS, "--compare": FORMATS[:3], "--ledger": FORMATS[:2], "--planner": FORMATS[:2]}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -773,6 +793,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--compare", nargs="+", metavar="MODEL", help="which of these evaluated models is better, and how sure"
     )
+    parser.add_argument("--planner", action="store_true", help="what more cases, runs or classes would buy")
     parser.add_argument("--no-intervals", action="store_true", help="figures without intervals over cases, sooner")
     parser.add_argument(
         "--replicates",
@@ -791,7 +812,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cases = {case.number: case for case in dataset.cases}
     runs = select(dataset, data_file, root, given)
     groups = comparable(runs)
-    table = "--compare" if given.compare else "--ledger" if given.ledger else ""
+    table = "--compare" if given.compare else "--ledger" if given.ledger else "--planner" if given.planner else ""
     if given.format not in FORMATS_OF[table]:
         raise SettingsError(f"{table}: no format {given.format}, but {', '.join(FORMATS_OF[table])}")
     if given.compare and given.no_intervals:
@@ -814,6 +835,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(comparison_csv(comparison_object(rows)), end="")
         else:
             print("\n".join(comparison_text(sides, rows, given.replicates, given.seed)))
+        return
+    if given.planner:
+        print(planned(groups, scores, given.format))
         return
     drawn = None if given.no_intervals else drawing(given.replicates, given.seed)
     results = [group_results(group, [scores[run.folder] for run in group], drawn) for group in groups]
