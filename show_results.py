@@ -10,6 +10,7 @@ Source: the paper's Section 6 and Appendix E.
     python show_results.py [--model NAME] [--run-id ID] [--format text|json|csv|markdown|latex]
     python show_results.py --compare MODEL MODEL …                  which model is better, and how sure (compare.py)
     python show_results.py --planner                                what more cases or runs would buy (planner.py)
+    python show_results.py --bundle FILE.zip | --verify FILE.zip    the table with all it rests on, and anew (bundle.py)
     python show_results.py --ledger [--model NAME] [--run-id ID]    calls, tokens and retries instead (ledger.py)
 """
 
@@ -21,6 +22,7 @@ import re
 import signal
 import statistics
 import sys
+import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,11 +31,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bundle import count_figures, different_figures, told, unpack, write_bundle
 from categories import CLASS_OF, CLASSES
 from checkpoints import Run, differences, fingerprint, folder_name, read_manifest
 from common import OPTIONS, Dataset, at_least, load_dataset, parse, parser_for, value_of
 from compare import ALPHA, Row, Side, adjusted, comparison_object, comparison_text, rows_of
-from errors import CheckpointError, SettingsError, command, uncollected
+from errors import CheckpointError, SettingsError, command, notice, uncollected
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
 from exports import Best, comparison_csv, latex, markdown, tidy_csv
@@ -794,6 +797,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--compare", nargs="+", metavar="MODEL", help="which of these evaluated models is better, and how sure"
     )
     parser.add_argument("--planner", action="store_true", help="what more cases, runs or classes would buy")
+    parser.add_argument(
+        "--bundle", type=Path, metavar="FILE.zip", help="also write records, manifests and figures there"
+    )
+    parser.add_argument("--verify", type=Path, metavar="FILE.zip", help="compute the figures of such a file anew")
     parser.add_argument("--no-intervals", action="store_true", help="figures without intervals over cases, sooner")
     parser.add_argument(
         "--replicates",
@@ -810,8 +817,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     data_file, root = (value_of(option, given, os.environ) for option in places)
     dataset = load_dataset(data_file)
     cases = {case.number: case for case in dataset.cases}
+    if given.verify:
+        print(verified(given.verify, dataset, data_file))
+        return
     runs = select(dataset, data_file, root, given)
     groups = comparable(runs)
+    if given.bundle and (given.compare or given.ledger or given.planner):
+        raise SettingsError("--bundle: goes with the table of results; leave out --compare, --ledger and --planner")
     table = "--compare" if given.compare else "--ledger" if given.ledger else "--planner" if given.planner else ""
     if given.format not in FORMATS_OF[table]:
         raise SettingsError(f"{table}: no format {given.format}, but {', '.join(FORMATS_OF[table])}")
@@ -841,6 +853,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     drawn = None if given.no_intervals else drawing(given.replicates, given.seed)
     results = [group_results(group, [scores[run.folder] for run in group], drawn) for group in groups]
+    if given.bundle:
+        files = write_bundle(given.bundle, root, runs, dataset.sha256, sampling, results)
+        notice(f"{given.bundle}: {files} files of {len(runs)} runs, with their figures")
     if given.format == "json":  # in ASCII: lossless whatever the console's encoding
         print(json.dumps({**({"sampling": sampling} if sampling else {}), "groups": results}, indent=1))
         return
@@ -858,6 +873,31 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{'=' * 120}\nGroup {position} of {len(groups)}; all figures are fractions")
         differing = differences(groups[0][0].manifest, group[0].manifest)
         print("\n".join(group_text(found, differing, None if drawn is None else (given.replicates, given.seed))))
+
+
+def verified(path: Path, dataset: Dataset, data_file: Path) -> str:
+    """What comes out when an archive's figures are computed anew; CheckpointError that names all that differs."""
+    with tempfile.TemporaryDirectory(prefix="lexpilot ") as folder:
+        root = Path(folder)
+        contents, faults = unpack(path, root)
+        if contents["dataset_sha256"] != dataset.sha256:
+            raise SettingsError(
+                f"{data_file}: not the data file that {path} was made with, which has the sha256 "
+                f"{contents['dataset_sha256']}; give that with --dataset"
+            )
+        cases, sampling = {case.number: case for case in dataset.cases}, contents["sampling"]
+        drawn = drawing(sampling["replicates"], sampling["seed"]) if sampling else None
+        results: list[Any] = []
+        try:
+            runs = list(find_runs(root, cases, None, None))
+            scores = dict(zip([run.folder for run in runs], all_scores(root, runs, cases), strict=True))
+            groups = comparable(runs)
+            results = [group_results(group, [scores[run.folder] for run in group], drawn) for group in groups]
+        except CheckpointError as error:
+            faults.append(str(error).replace(f"{root}{os.sep}", ""))
+        else:
+            faults += different_figures(contents["figures"], json.loads(json.dumps(results)))
+    return told(path, faults, {"files": len(contents["files"]), "figures": count_figures(results)})
 
 
 def named(groups: Sequence[Sequence[Run]]) -> dict[str, Sequence[Run]]:
