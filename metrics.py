@@ -493,6 +493,40 @@ def ac1(counts: Counts) -> Fraction:
     return (accuracy(counts) - by_chance) / (1 - by_chance)
 
 
+def scott(counts: Counts) -> Fraction | None:
+    """Scott's pi of two judges' confusion matrix, for two judges Fleiss' kappa, -1 to 1: as kappa, but who gave which label does
+    not matter, so that it suits repeats of one judge. None where chance alone would agree always.
+    """
+    whole = sum(sum(row) for row in counts)
+    margins = zip(counts, zip(*counts, strict=True), strict=True)
+    share = sum((Fraction(sum(row) + sum(column), 2 * whole) ** 2 for row, column in margins), Fraction(0))
+    return (accuracy(counts) - share) / (1 - share) if share != 1 else None
+
+
+def alpha(counts: Counts) -> Fraction | None:
+    """Krippendorff's nominal alpha of two judges who both labelled everything: Scott's pi, corrected for few items."""
+    pi = scott(counts)
+    return None if pi is None else pi + (1 - pi) / (2 * sum(sum(row) for row in counts))
+
+
+def corrected_rate(
+    rate: float, items: int, sensitivity: float, positives: int, specificity: float, negatives: int
+) -> tuple[float, float]:
+    """The true rate behind a rate that a judge of known error found among so many items, and its standard error; sensitivity
+    and specificity are from so many positive and negative items that people labelled (Rogan and Gladen 1978; the error of
+    arXiv 2511.21140). The judge must be better than chance, sensitivity + specificity > 1; a rate may come out below 0 or
+    above 1.
+    """
+    gain = sensitivity + specificity - 1
+    true = (rate + specificity - 1) / gain
+    parts = (
+        rate * (1 - rate) / items,
+        (1 - true) ** 2 * specificity * (1 - specificity) / negatives,
+        true**2 * sensitivity * (1 - sensitivity) / positives,
+    )
+    return true, math.sqrt(sum(parts)) / gain
+
+
 def detectable(error: float, cases: int, planned: int, level: float = 0.05, power: float = 0.8) -> float:
     """The least true difference that a paired test of so many planned cases finds with that power, from the standard error
     of the difference over the cases at hand: 2.80 · SE · sqrt(cases/planned) at the usual level and power.

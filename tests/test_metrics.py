@@ -22,9 +22,11 @@ from metrics import (
     Figures,
     Pair,
     ac1,
+    alpha,
     benjamini_hochberg,
     case_sums,
     confusion,
+    corrected_rate,
     dcg_figures,
     dealt,
     detectable,
@@ -47,6 +49,7 @@ from metrics import (
     recovery,
     replicated,
     run_share,
+    scott,
     share_interval,
     standard_error,
     wilson,
@@ -200,7 +203,14 @@ class Errors(unittest.TestCase):
         by_hand = math.sqrt(4 / 3 * sum(part**2 for part in by_case)) / 8
         self.assertAlmostEqual(standard_error(METRICS["accuracy"], run_of(A)), by_hand, places=12)
         self.assertAlmostEqual(by_hand, 0.0765465545, places=9)
+        self.assertAlmostEqual(by_hand / math.sqrt(4 / 3), 0.0662912607, places=9)
         self.assertAlmostEqual(standard_error(METRICS["qwk"], run_of(A)), 0.3245367068, places=9)
+
+    def test_the_jackknife_over_the_cases_of_fixture_a_is_near(self) -> None:
+        left = [value("qwk", A[:place] + A[place + 1 :]) for place in range(4)]
+        jackknife = math.sqrt(3 / 4 * sum((one - sum(left) / 4) ** 2 for one in left))
+        self.assertAlmostEqual(jackknife, 0.3401821772, places=9)
+        self.assertAlmostEqual(standard_error(METRICS["qwk"], run_of(A)) / jackknife, 1, delta=0.05)
 
     def test_the_influence_of_each_case_of_fixture_a_on_qwk(self) -> None:
         psi = [5 / 6 - 1 / 3 + 1 / 2, -1 / 2 + 1 / 2, 5 / 6, 0 - 11 / 6]
@@ -355,6 +365,12 @@ class Agreement(unittest.TestCase):
         counts = confusion([*zip(one, other, strict=True)], 2)
         self.assertEqual(kappa(counts), Fraction(6, 10))
         self.assertAlmostEqual(float(ac1(counts)), 0.615385, places=6)
+        # Labels: 7 and 5 of 10 each are 1, so 12 and 8 of 20; the judges agree in 8.
+        by_chance = Fraction(12, 20) ** 2 + Fraction(8, 20) ** 2
+        self.assertEqual(scott(counts), (Fraction(8, 10) - by_chance) / (1 - by_chance))
+        self.assertAlmostEqual(float(scott(counts) or 0), 0.583333, places=6)
+        self.assertAlmostEqual(float(alpha(counts) or 0), 0.604167, places=6)
+        self.assertEqual((scott([[3, 0], [0, 0]]), alpha([[3, 0], [0, 0]])), (None, None))
 
     def test_fixture_d_in_which_kappa_misleads(self) -> None:
         counts = [[0, 2], [3, 95]]
@@ -372,6 +388,12 @@ class Agreement(unittest.TestCase):
             warnings.simplefilter("ignore")
             theirs = cohen_kappa_score(*zip(*pairs, strict=True), labels=[0, 1, 2])
         self.assertAlmostEqual(float(found), theirs, places=12)
+
+    def test_a_rate_corrected_for_the_judge(self) -> None:
+        rate, error = corrected_rate(0.60, 432, sensitivity=0.88, positives=60, specificity=0.93, negatives=60)
+        self.assertAlmostEqual(rate, (0.60 + 0.93 - 1) / (0.93 + 0.88 - 1))
+        self.assertAlmostEqual(rate, 0.654321, places=6)
+        self.assertAlmostEqual(error, 0.046828, places=6)
 
     def test_wilson(self) -> None:
         self.assertAlmostEqual(wilson(9 / 12, 12).low, 0.467695, places=6)
