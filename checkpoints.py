@@ -301,6 +301,7 @@ class Run:
         channels: Iterable[Channel] = (),
         parallel: int = 1,
         record_blocked: bool = False,
+        case_hashes: dict[str, str] | None = None,
     ) -> None:
         self.root, self.manifest, self.cases, self.record_blocked = root, manifest, cases, record_blocked
         self.channels = {channel.role.name: channel for channel in channels}
@@ -312,7 +313,8 @@ class Run:
         self.guard: Any = None  # the file lock, once something is to be written
         self.contents: dict[str, dict[str, str]] = {}  # likewise, hashes of what the records say
         self.has_manifest = False  # as far as this command knows
-        self.case_hashes: dict[str, str] = {}  # by case number, as they are needed
+        # By case number, as they are needed; runs of the same data file may share them.
+        self.case_hashes = {} if case_hashes is None else case_hashes
 
     def path(self, name: str) -> Path:
         """Where a record file of this run lies."""

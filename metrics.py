@@ -145,7 +145,8 @@ def dealt(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
 # ----------------------------------------------------------------------------------------------------------------------
 # Sampling over cases: what a case adds up to, and the metrics of such sums
 
-SUMS = ("cases", "pairs", "x", "y", "xx", "yy", "xy", "hits", "whole", "first", "second", "held", "asked", "judged")
+FURTHER = ("first", "second", "held", "asked", "judged")
+SUMS = ("cases", "pairs", "x", "y", "xx", "yy", "xy", "hits", "whole", *FURTHER)
 """What a case adds up to: 1; its pairs; the sums of prediction x and truth y, of their squares and of their product; how
 many pairs agree; 1 if all do. In DCG, 1 if the first question hit, and if only the second did. In an interaction, 1 if it
 was held, how many questions were asked, and 1 if it ended in a judgment.
@@ -154,12 +155,12 @@ was held, how many questions were asked, and 1 if it ended in a judgment.
 
 def case_sums(pairs: Sequence[Pair], **more: int) -> list[int]:
     """What resampling needs of a case, in the order of SUMS: a metric over drawn cases is one of the sums of these."""
-    hits = sum(x == y for y, x in pairs)
-    whole = int(hits == len(pairs))
-    found = {"cases": 1, "pairs": len(pairs), "x": sum(x for _, x in pairs), "y": sum(y for y, _ in pairs)}
-    found |= {"xx": sum(x * x for _, x in pairs), "yy": sum(y * y for y, _ in pairs)}
-    found |= {"xy": sum(x * y for y, x in pairs), "hits": hits, "whole": whole, **more}
-    return [found.get(name, 0) for name in SUMS]
+    x = y = xx = yy = xy = hits = 0
+    for truth, prediction in pairs:
+        x, y = x + prediction, y + truth
+        xx, yy, xy = xx + prediction**2, yy + truth**2, xy + truth * prediction
+        hits += truth == prediction
+    return [1, len(pairs), x, y, xx, yy, xy, hits, int(hits == len(pairs)), *(more.get(name, 0) for name in FURTHER)]
 
 
 class Metric(NamedTuple):
@@ -305,12 +306,17 @@ def draws(strata: Sequence[int | str], replicates: int, seed: int) -> "Floats":
 
 def drawn_totals(sums: "Floats", drawn: "Floats") -> "Floats":
     """What the drawn cases add up to: sums of shape (runs, cases, 14) and draws of shape (replicates, cases) -> shape
-    (replicates, runs, 14). Exact, since all are small whole numbers.
+    (replicates, runs, 14). Exact where all are small whole numbers. Each of the 14 lies in one piece, as metrics use them.
     """
+    import numpy as np
+
     runs, cases, size = sums.shape
-    flat = sums.transpose(1, 0, 2).reshape(cases, runs * size)
-    totals: Floats = (drawn @ flat).reshape(len(drawn), runs, size)
-    return totals
+    there = np.flatnonzero(sums.any(axis=(0, 1)))  # a sum that no case has need not be added up
+    flat = sums[:, :, there].transpose(2, 0, 1).reshape(len(there) * runs, cases)
+    totals = np.zeros((size, runs, len(drawn)))
+    totals[there] = (flat @ drawn.T).reshape(len(there), runs, len(drawn))
+    found: Floats = totals.transpose(2, 1, 0)
+    return found
 
 
 def replicated(metric: Metric, totals: "Floats") -> "Floats":

@@ -27,9 +27,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bundle import count_figures, different_figures, told, unpack, write_bundle
 from categories import CLASS_OF, CLASSES
@@ -72,6 +72,9 @@ from records import ARTIFACTS, MANIFEST_PATH, SIMULATED, VERDICTS, Case, Manifes
 
 if TYPE_CHECKING:
     from metrics import Floats
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Tasks: from a case's record to its outcomes
@@ -195,9 +198,10 @@ def find_runs(root: Path, cases: Mapping[str, Case], model: str | None, run_id: 
             yield opened(root, manifest, cases)
 
 
-def opened(root: Path, manifest: Manifest, cases: Mapping[str, Case]) -> Run:
-    """The run of a manifest, with those of its cases that the data file has."""
-    return Run(root, manifest, [cases[number] for number in manifest["cases"] if number in cases])
+def opened(root: Path, manifest: Manifest, cases: Mapping[str, Case], hashes: dict[str, str] | None = None) -> Run:
+    """The run of a manifest, with those of its cases that the data file has; `hashes` of these cases are shared."""
+    chosen = [cases[number] for number in manifest["cases"] if number in cases]
+    return Run(root, manifest, chosen, case_hashes=hashes)
 
 
 def comparable(runs: Sequence[Run]) -> list[list[Run]]:
@@ -216,13 +220,13 @@ class Scored(NamedTuple):
     """Whether a failure here is a content filter's and not an answer."""
     cause: str
     facts: Facts
-
-    @property
-    def missing(self) -> bool:
-        return self.facts is None or any(prediction is None for _, prediction in self.outcomes)
+    whole: list[int] | None
+    """What the case adds up to; None where something is missing."""
 
     def sums(self, size: int, ratio: str = "", best: bool = False) -> list[int]:
         """What the case adds up to; where something is missing, at the worst or the best for one of the ratios."""
+        if self.whole is not None:
+            return self.whole
         pairs = [
             (truth, (truth if best else farthest(truth, size)) if prediction is None else prediction)
             for truth, prediction in self.outcomes
@@ -248,7 +252,10 @@ def task_cases(run: Run, name: str, task: Task) -> dict[str, list[Scored]] | Non
         blocked = any(blocked_by(value) == "evaluated" for value in blocks)
         earlier = {source: run.records[source][case.number] for source in ARTIFACTS[task.begun[-1]].made_from}
         facts = task.facts(record, earlier)
-        scored = Scored(task.outcomes(case, record), blocked, case.cause, facts)
+        outcomes = task.outcomes(case, record)
+        known = [(truth, prediction) for truth, prediction in outcomes if prediction is not None]
+        whole = case_sums(known, **facts) if facts is not None and len(known) == len(outcomes) else None
+        scored = Scored(outcomes, blocked, case.cause, facts, whole)
         by_class.setdefault(CLASS_OF[case.cause], []).append(scored)
     return {title: by_class[title] for title in CLASSES if title in by_class}
 
@@ -271,38 +278,55 @@ def all_scores(
     processes as there are processors (None: unknown).
     """
     portions = [(run.manifest, names) for run in runs for names in PORTIONS]
-    workers = min(processors or 1, len(portions), MOST)
-    if len(runs) <= FEW or workers == 1:
-        found = read_scores(root, portions, cases)
-    else:
-        from concurrent.futures import ProcessPoolExecutor  # here, since a few runs are read without it
-        from multiprocessing import get_context
-
-        ignoring = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; this one answers
-        # Spawned, as on every system: a fork would copy locks that other threads of this process hold.
-        with ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, ignoring) as pool:
-            parts = [pool.submit(read_scores, root, portions[at::workers], cases) for at in range(workers)]
-            shares = [part.result() for part in parts]
-        found = [shares[place % workers][place // workers] for place in range(len(portions))]
+    workers = 1 if len(runs) <= FEW else processors
+    found = in_processes(partial(read_scores, root, cases), portions, workers)
     scores: list[Scores] = [{} for _ in runs]
-    for place, portion in enumerate(found):
-        if isinstance(portion, CheckpointError):
-            raise portion
+    for place, portion in enumerate(sound(found)):
         scores[place // len(PORTIONS)] |= portion
     return scores
 
 
-def read_scores(root: Path, portions: Sequence[Portion], cases: Mapping[str, Case]) -> list[Scores | CheckpointError]:
+def read_scores(root: Path, cases: Mapping[str, Case], portions: Sequence[Portion]) -> list[Scores | CheckpointError]:
     """The scores of some tasks of runs, or what is wrong with one."""
     found: list[Scores | CheckpointError] = []
+    hashes: dict[str, str] = {}
     with uncollected():
         for manifest, names in portions:
-            run = opened(root, manifest, cases)  # goes with its records, which are too many to be kept
+            run = opened(root, manifest, cases, hashes)  # goes with its records, which are too many to be kept
             try:
                 found.append({name: task_cases(run, name, TASKS[name]) for name in names})
             except CheckpointError as error:
                 found.append(error)
     return found
+
+
+def sound(found: Sequence[T | CheckpointError]) -> list[T]:
+    """What was found, if nothing was wrong with any; else the first fault is raised."""
+    for one in found:
+        if isinstance(one, CheckpointError):
+            raise one
+    return [one for one in found if not isinstance(one, CheckpointError)]
+
+
+def in_processes(job: Callable[[Sequence[A]], list[T]], items: Sequence[A], workers: int | None) -> list[T]:
+    """What a job makes of some items, in their order: by so many processes at most, each with a share of the items, and by
+    this one alone where that is one or unknown, or where others cannot be had or are ended from outside.
+    """
+    workers = min(workers or 1, len(items), MOST)
+    if workers <= 1:
+        return job(items)
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # here, since a few runs are read without it
+    from multiprocessing import get_context
+
+    ignoring = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; this one answers
+    try:
+        # Spawned, as on every system: a fork would copy locks that other threads of this process hold.
+        with ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, ignoring) as pool:
+            parts = [pool.submit(job, items[at::workers]) for at in range(workers)]
+            shares = [part.result() for part in parts]
+    except (BrokenExecutor, OSError):
+        return job(items)
+    return [shares[place % workers][place // workers] for place in range(len(items))]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -345,7 +369,7 @@ class Scope(NamedTuple):
 
 def sums_of(scope: Scope, size: int) -> "Floats | None":
     """What each case adds up to in each run, shape (runs, cases, 14); None where an outcome is missing."""
-    if any(case.missing for cases in scope.per_run.values() for case in cases):
+    if any(case.whole is None for cases in scope.per_run.values() for case in cases):
         return None
     import numpy as np
 
@@ -360,16 +384,17 @@ def scopes_of(per_run: Mapping[str, ByClass], size: int, drawn: Draw | None) -> 
     sums = None if drawn is None else sums_of(overall, size)
     if drawn is None or sums is None:
         return overall, classes
-    import numpy as np
 
     times = drawn(overall.strata)
-    at, whole = 0, np.zeros((len(times), len(sums), sums.shape[-1]))
+    at = 0
+    totals_of_all: list[Floats] = []
     for title, scope in classes.items():  # which stand one after another in the whole
         part = slice(at, at + len(scope.cases))
         totals = drawn_totals(sums[:, part], times[:, part])
         classes[title] = scope._replace(sample=Sample(sums[:, part], totals))
-        at, whole = part.stop, whole + totals
-    return overall._replace(sample=Sample(sums, whole)), classes
+        totals_of_all.append(totals)
+        at = part.stop
+    return overall._replace(sample=Sample(sums, sum(totals_of_all[1:], totals_of_all[0]))), classes
 
 
 def sampled(metric: str, sample: Sample, values: Sequence[float]) -> dict[str, Any]:
@@ -485,7 +510,7 @@ def task_results(task: Task, overall: Scope, classes: Mapping[str, Scope]) -> di
     }
     for word, counted in (
         ("blocked", lambda case: case.blocked),
-        ("missing", lambda case: case.missing),
+        ("missing", lambda case: case.whole is None),
     ):
         counts = {run_id: sum(map(counted, cases)) for run_id, cases in overall.per_run.items()}
         found |= {word: counts} if any(counts.values()) else {}
@@ -541,6 +566,41 @@ def group_results(runs: Sequence[Run], scores: Sequence[Scores], drawn: Draw | N
         "tasks": {name: task_results(TASKS[name], *found) for name, found in scopes.items()},
         **({"recovery": recovered(known)} if len(known := [*filter(None, samples)]) == len(RECOVERY) else {}),
     }
+
+
+def all_results(
+    root: Path,
+    groups: Sequence[Sequence[Run]],
+    cases: Mapping[str, Case],
+    sampling: Mapping[str, Any],
+    processors: int | None = os.cpu_count(),
+) -> list[dict[str, Any]]:
+    """The groups' results: several groups at once where there are enough to occupy the processors, else several runs."""
+    if processors and len(groups) >= 2 * processors:
+        manifests = [[run.manifest for run in group] for group in groups]
+        return sound(in_processes(partial(results_of, root, cases, sampling), manifests, processors))
+    drawn, scores = draw_of(sampling), scores_of(root, groups, cases, processors)
+    return [group_results(group, [scores[run.folder] for run in group], drawn) for group in groups]
+
+
+def draw_of(sampling: Mapping[str, Any]) -> Draw | None:
+    return drawing(sampling["replicates"], sampling["seed"]) if sampling else None
+
+
+def results_of(
+    root: Path, cases: Mapping[str, Case], sampling: Mapping[str, Any], groups: Sequence[Sequence[Manifest]]
+) -> list[dict[str, Any] | CheckpointError]:
+    """Whole groups, from their files to their figures, or what is wrong with one."""
+    drawn = draw_of(sampling)
+    found: list[dict[str, Any] | CheckpointError] = []
+    for manifests in groups:
+        runs = [opened(root, manifest, cases) for manifest in manifests]
+        try:
+            scores = sound(read_scores(root, cases, [(manifest, tuple(TASKS)) for manifest in manifests]))
+            found.append(group_results(runs, scores, drawn))
+        except CheckpointError as error:
+            found.append(error)
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -635,18 +695,26 @@ def planned(groups: Sequence[list[Run]], scores: Mapping[str, Scores], form: str
     )
 
 
+def scores_of(
+    root: Path, groups: Sequence[Sequence[Run]], cases: Mapping[str, Case], processors: int | None = os.cpu_count()
+) -> dict[str, Scores]:
+    """The scores of all runs of some groups, by the runs' folders."""
+    runs = [run for group in groups for run in group]
+    return dict(zip([run.folder for run in runs], all_scores(root, runs, cases, processors), strict=True))
+
+
 def best_models(
-    groups: Sequence[list[Run]], scores: Mapping[str, Scores], drawn: Draw | None, seed: int
+    groups: Sequence[list[Run]], scores: Mapping[str, Scores], sampling: Mapping[str, Any]
 ) -> tuple[Best, str]:
     """Where a paired test lets one call a model better than every other one of the groups; and what to say of it."""
     models = [group[0].manifest["models"]["evaluated"] for group in groups]
-    if drawn is None or len(groups) < 2:
+    if not sampling or len(groups) < 2:
         return (), "No model is marked: nothing was tested."
     try:
         sides, strata = sides_of(to_compare(groups, models), scores)
     except SettingsError:
         return (), "No model is marked: these runs are not comparable, and --compare says why."
-    rows = comparisons(sides, drawn(strata), seed)
+    rows = comparisons(sides, draws(strata, sampling["replicates"], sampling["seed"]), sampling["seed"])
     won = Counter[tuple[str, str, str]]()
     for row, p in zip(rows, adjusted(rows), strict=True):
         if p <= ALPHA:
@@ -833,13 +901,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         ledger = {name: [line for run in group for line in run_lines(run)] for name, group in named(groups).items()}
         print(json.dumps(ledger_object(ledger), indent=1) if given.format == "json" else "\n".join(ledger_text(ledger)))
         return
-    if given.compare:
-        groups = to_compare(groups, given.compare)
-        runs = [run for group in groups for run in group]
-    scores = dict(zip([run.folder for run in runs], all_scores(root, runs, cases), strict=True))
     sampling = {} if given.no_intervals else {"replicates": given.replicates, "seed": given.seed, "level": LEVEL}
     if given.compare:
-        sides, strata = sides_of(groups, scores)
+        groups = to_compare(groups, given.compare)
+        sides, strata = sides_of(groups, scores_of(root, groups, cases))
         rows = comparisons(sides, draws(strata, given.replicates, given.seed), given.seed)
         if given.format == "json":
             print(json.dumps({"sampling": sampling, "comparisons": comparison_object(rows)}, indent=1))
@@ -849,10 +914,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             print("\n".join(comparison_text(sides, rows, given.replicates, given.seed)))
         return
     if given.planner:
-        print(planned(groups, scores, given.format))
+        print(planned(groups, scores_of(root, groups, cases), given.format))
         return
-    drawn = None if given.no_intervals else drawing(given.replicates, given.seed)
-    results = [group_results(group, [scores[run.folder] for run in group], drawn) for group in groups]
+    results = all_results(root, groups, cases, sampling)
     if given.bundle:
         files = write_bundle(given.bundle, root, runs, dataset.sha256, sampling, results)
         notice(f"{given.bundle}: {files} files of {len(runs)} runs, with their figures")
@@ -863,7 +927,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(tidy_csv(results), end="")
         return
     if given.format != "text":
-        marked = best_models(groups, scores, drawn, given.seed)
+        marked = best_models(groups, scores_of(root, groups, cases) if sampling else {}, sampling)
         print((markdown if given.format == "markdown" else latex)(results, sampling, *marked), end="")
         return
     if not runs:
@@ -872,7 +936,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for position, (group, found) in enumerate(zip(groups, results, strict=True), 1):
         print(f"{'=' * 120}\nGroup {position} of {len(groups)}; all figures are fractions")
         differing = differences(groups[0][0].manifest, group[0].manifest)
-        print("\n".join(group_text(found, differing, None if drawn is None else (given.replicates, given.seed))))
+        print("\n".join(group_text(found, differing, (given.replicates, given.seed) if sampling else None)))
 
 
 def verified(path: Path, dataset: Dataset, data_file: Path) -> str:
@@ -886,13 +950,9 @@ def verified(path: Path, dataset: Dataset, data_file: Path) -> str:
                 f"{contents['dataset_sha256']}; give that with --dataset"
             )
         cases, sampling = {case.number: case for case in dataset.cases}, contents["sampling"]
-        drawn = drawing(sampling["replicates"], sampling["seed"]) if sampling else None
         results: list[Any] = []
         try:
-            runs = list(find_runs(root, cases, None, None))
-            scores = dict(zip([run.folder for run in runs], all_scores(root, runs, cases), strict=True))
-            groups = comparable(runs)
-            results = [group_results(group, [scores[run.folder] for run in group], drawn) for group in groups]
+            results = all_results(root, comparable(list(find_runs(root, cases, None, None))), cases, sampling)
         except CheckpointError as error:
             faults.append(str(error).replace(f"{root}{os.sep}", ""))
         else:

@@ -4,10 +4,13 @@ import contextlib
 import io
 import json
 import math
+import os
 import re
 import unittest
 import warnings
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -135,6 +138,21 @@ class AgainstScikitLearn(unittest.TestCase):
         self.assertEqual([[pairs.count((i, j)) for j in range(3)] for i in range(3)], counts)
 
 
+def abs_of(numbers: Sequence[int]) -> list[int]:
+    return [abs(number) for number in numbers]
+
+
+def dying(parent: int, numbers: Sequence[int]) -> list[int]:
+    """Ends every process but the parent at once."""
+    if os.getpid() != parent:
+        os._exit(1)
+    return abs_of(numbers)
+
+
+def dying_but(parent: int) -> Callable[[Sequence[int]], list[int]]:
+    return partial(dying, parent)
+
+
 class Shown(Folder):
     def show(self, *more: str) -> str:
         shown = io.StringIO()
@@ -154,11 +172,11 @@ class FromFiles(Shown):
         make_case("3", cause_of_action="离婚纠纷", result_dict={"甲": "驳回"}),
     )
 
-    def play_gold(self, run_id: str, *given: str) -> None:
+    def play_gold(self, run_id: str, *given: str, more: Sequence[str] = ()) -> None:
         """A Gold-Standard run of the three cases with the four verdicts given."""
         first, second, *others = given
         replies = [verdicts(first, second), *map(verdicts, others)]
-        self.play("eval_LJP_gold.py", "--run-id", run_id, evaluated=["判"] * 3, judge=replies)
+        self.play("eval_LJP_gold.py", "--run-id", run_id, *more, evaluated=["判"] * 3, judge=replies)
 
     def test_the_printed_object_has_the_documented_shape(self) -> None:
         self.run_all()
@@ -337,11 +355,23 @@ class FromFiles(Shown):
         ])  # fmt: skip
         for processors in (2, 3):
             self.assertEqual(show_results.all_scores(root, runs, cases, processors), alone)
+        self.play_gold("other", "支持", "驳回", "驳回", "支持", more=("--temperature", "0.1"))
+        groups = show_results.comparable([*show_results.find_runs(root, cases, None, None)])
+        sampling = {"replicates": 200, "seed": 0}
+        once = show_results.all_results(root, groups, cases, sampling, None)
+        self.assertEqual([found["runs"] for found in once], [["other"], ["run0", "run1", "run2", "run3", "run4"]])
+        for processors in (1, 2):  # with one for two groups or more, each is read and counted as a whole
+            self.assertEqual(show_results.all_results(root, groups, cases, sampling, processors), once)
+        self.assertEqual(show_results.in_processes(abs_of, [-1, 2, -3], 2), [1, 2, 3])
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(show_results.in_processes(dying_but(os.getpid()), [-1, 2, -3], 2), [1, 2, 3])
         for run_id in ("run1", "run3"):
             self.file("ljp_gold", run_id).write_bytes(b"{}\n")
         for known in (None, 1, 2):
             with self.assertRaisesRegex(CheckpointError, r"LJP_gold of run1 .*run1.*LJP_gold\.jsonl:1: "):
                 show_results.all_scores(root, runs, cases, known)
+            with self.assertRaisesRegex(CheckpointError, r"LJP_gold of run1 .*run1.*LJP_gold\.jsonl:1: "):
+                show_results.all_results(root, groups, cases, sampling, known)
 
     def test_options_select(self) -> None:
         self.run_all("--run-id", "run1")
