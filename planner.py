@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from categories import CLASS_OF
+from categories import CLASS_OF, CLASSES
 from compare import Side
 from metrics import METRICS, detectable, standard_error
 
@@ -67,15 +67,11 @@ def plan_of(side: Side, metrics: Mapping[str, Sequence[str]]) -> Iterator[dict[s
             }
 
 
-def sizes_of(strata: Sequence[str]) -> dict[str, int]:
-    """Cases overall, in the smallest and largest class, and in the smallest cause."""
+def sizes_of(strata: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Cases overall, by class and by cause."""
     classes, causes = Counter(CLASS_OF[cause] for cause in strata), Counter(strata)
-    return {
-        "all cases": len(strata),
-        "largest class": max(classes.values()),
-        "smallest class": min(classes.values()),
-        "smallest cause": min(causes.values()),
-    }
+    in_order = {title: classes[title] for title in CLASSES if title in classes}
+    return {"overall": {"overall": len(strata)}, "by_class": in_order, "by_cause": dict(causes)}
 
 
 def detectable_of(
@@ -108,7 +104,10 @@ def detectable_of(
                         "second": second.model if second else None,
                         "task": task,
                         "metric": name,
-                        "detectable": {scope: detectable(error, cases, n) for scope, n in sizes_of(strata).items()},
+                        "detectable": {
+                            kind: {scope: detectable(error, cases, n) for scope, n in sizes.items()}
+                            for kind, sizes in sizes_of(strata).items()
+                        },
                     }
 
 
@@ -141,16 +140,19 @@ def planner_text(sides: Sequence[Side], strata: Sequence[str], metrics: Mapping[
                 yield f"  {row['task']:16} {row['metric']:13} {width(row['half_width']):>8} {share:>6}{runs}{cases}"
         yield ""
     sizes = sizes_of(strata)
-    yield "The least true difference between two models that a 5 % test finds four times in five"
-    yield f"  {'task':16} {'metric':13}" + "".join(f"{f'{scope}: {n}':>21}" for scope, n in sizes.items()) + "  models"
+    fewest = min(sizes["by_cause"], key=lambda cause: sizes["by_cause"][cause])
+    columns = [("overall", "overall"), *(("by_class", title) for title in sizes["by_class"]), ("by_cause", fewest)]
+    yield "The least true difference between two models that a 5 % test finds four times in five, by number of cases"
+    yield f"  {'task':16} {'metric':13}" + "".join(f"{sizes[kind][scope]:>9}" for kind, scope in columns) + "  models"
     for row in found["differences"]:
-        widths = "".join(f"{value:>21.4f}" for value in row["detectable"].values())
+        widths = "".join(f"{row['detectable'][kind][scope]:>9.4f}" for kind, scope in columns)
         who = f"{row['first']}, {row['second'] or 'another like it (an upper bound)'}"
         yield f"  {row['task']:16} {row['metric']:13}{widths}  {who}"
+    yield f"  columns: overall; {'; '.join(sizes['by_class'])}; the cause {fewest}, which has the fewest"
     yield ""
     yield "runs: what part of the squared error the runs carry; no number of runs takes away the rest."
-    if sizes["smallest cause"] < WEAK:
+    if sizes["by_cause"][fewest] < WEAK:
         yield (
-            f"A cause has as few as {sizes['smallest cause']} cases. A ranking of models in one cause is not to be trusted: "
-            "only differences as large as in its column would show, and among many causes some look so by chance."
+            f"A cause has as few as {sizes['by_cause'][fewest]} cases. A ranking of models in one cause is not to be trusted: "
+            "only differences as large as in the last column would show, and among many causes some look so by chance."
         )

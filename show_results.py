@@ -286,10 +286,12 @@ def all_scores(
     return scores
 
 
-def read_scores(root: Path, cases: Mapping[str, Case], portions: Sequence[Portion]) -> list[Scores | CheckpointError]:
-    """The scores of some tasks of runs, or what is wrong with one."""
+def read_scores(
+    root: Path, cases: Mapping[str, Case], portions: Sequence[Portion], hashes: dict[str, str] | None = None
+) -> list[Scores | CheckpointError]:
+    """The scores of some tasks of runs, or what is wrong with one; the cases' hashes are kept for all of them."""
     found: list[Scores | CheckpointError] = []
-    hashes: dict[str, str] = {}
+    hashes = {} if hashes is None else hashes
     with uncollected():
         for manifest, names in portions:
             run = opened(root, manifest, cases, hashes)  # goes with its records, which are too many to be kept
@@ -593,13 +595,16 @@ def results_of(
     """Whole groups, from their files to their figures, or what is wrong with one."""
     drawn = draw_of(sampling)
     found: list[dict[str, Any] | CheckpointError] = []
-    for manifests in groups:
-        runs = [opened(root, manifest, cases) for manifest in manifests]
-        try:
-            scores = sound(read_scores(root, cases, [(manifest, tuple(TASKS)) for manifest in manifests]))
-            found.append(group_results(runs, scores, drawn))
-        except CheckpointError as error:
-            found.append(error)
+    hashes: dict[str, str] = {}
+    with uncollected():
+        for manifests in groups:
+            portions = [(manifest, tuple(TASKS)) for manifest in manifests]
+            try:
+                scores = sound(read_scores(root, cases, portions, hashes))
+                runs = [opened(root, manifest, cases) for manifest in manifests]
+                found.append(group_results(runs, scores, drawn))
+            except CheckpointError as error:
+                found.append(error)
     return found
 
 

@@ -661,6 +661,29 @@ def imports(bench: Bench, *command: str) -> bool:
     return spent.said.rpartition("\nIMPORTED")[2].strip() != ""
 
 
+COPIES = """import json, sys
+from pathlib import Path
+from checkpoints import SEAL, Run, read_manifest
+from records import ARTIFACTS, MANIFEST_PATH
+source, target, models = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+for path in source.glob("runs/*/*/manifest.json"):
+    manifest = read_manifest(path)
+    run = Run(source, manifest, [])
+    for number in range(models):
+        copied = {**manifest, "models": {**manifest["models"], "evaluated": f"model-{number}"}}
+        copy = Run(target, copied, [])
+        place = target / MANIFEST_PATH.format(run=copy.folder)
+        place.parent.mkdir(parents=True)
+        place.write_text(json.dumps(copied), encoding="utf-8")
+        for name in ARTIFACTS:
+            lines = run.path(name).read_bytes().split(b"\\n")[:-1]
+            copy.path(name).parent.mkdir(parents=True, exist_ok=True)
+            sealed = [copy._sealed(name, line.rpartition(SEAL)[0]) + b"\\n" for line in lines]
+            copy.path(name).write_bytes(b"".join(sealed))
+"""
+"""Makes runs of one model into runs of several, which differ in nothing but the name."""
+
+
 def results(bench: Bench) -> Lines:
     """What reads whole runs: the table over all of them, and each stage when nothing is left to do."""
     runs, cases = (1, 12) if bench.quick else (5, bench.cases)
@@ -677,6 +700,17 @@ def results(bench: Bench) -> Lines:
         partial(bench.script, "show_results.py", "--no-intervals", "--output-root", str(root)),
         2.0,
     )
+    models = 2 if bench.quick else 10
+    many = bench.scratch / "many"
+    copying = [sys.executable, "-c", COPIES, str(root), str(many), str(models)]
+    bench.done(run(copying, surroundings(PYTHONPATH=str(bench.project)), bench.project))
+    yield limit(
+        f"show_results.py, {of_runs} of {models} models, 10,000 draws, s",
+        bench,
+        partial(bench.script, "show_results.py", "--output-root", str(many)),
+        15.0,
+    )
+    shutil.rmtree(many)
     again = [
         limit(f"{name} when done, {cases} cases, s; the slowest", bench, partial(bench.stage, name, root, cases), 0.5)
         for name in STAGES

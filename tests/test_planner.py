@@ -62,16 +62,24 @@ class Plan(unittest.TestCase):
         spread = 4 * (1 - 4 / 16) ** 2 + 12 * (4 / 16) ** 2
         error = math.sqrt(16 / 15 * spread) / 16
         self.assertEqual((row["first"], row["second"]), ("a", "b"))
-        self.assertAlmostEqual(row["detectable"]["all cases"], 2.801585 * error, places=6)
-        self.assertAlmostEqual(row["detectable"]["smallest cause"], 2.801585 * error * math.sqrt(16 / 8), places=6)
+        self.assertAlmostEqual(row["detectable"]["overall"]["overall"], 2.801585 * error, places=6)
+        half = 2.801585 * error * math.sqrt(16 / 8)
+        for kind, scopes in (("by_class", ["婚姻家庭、继承纠纷", "合同、准合同纠纷"]), ("by_cause", STRATA[:2])):
+            self.assertEqual([*row["detectable"][kind]], scopes)
+            for found in row["detectable"][kind].values():
+                self.assertAlmostEqual(found, half, places=6)
         (alone,) = detectable_of([one], STRATA, ACCURACY)
         own = math.sqrt(16 / 15 * 16 * (1 / 2) ** 2) / 16
         self.assertIsNone(alone["second"])
-        self.assertAlmostEqual(alone["detectable"]["all cases"], 2.801585 * math.sqrt(2) * own, places=6)
+        self.assertAlmostEqual(alone["detectable"]["overall"]["overall"], 2.801585 * math.sqrt(2) * own, places=6)
 
     def test_the_sizes_are_those_of_classes_and_causes(self) -> None:
         strata = ["民间借贷纠纷"] * 3 + ["离婚纠纷"] * 2 + ["法定继承纠纷"] * 2
-        self.assertEqual([*sizes_of(strata).values()], [7, 4, 3, 2])
+        self.assertEqual(sizes_of(strata), {
+            "overall": {"overall": 7},
+            "by_class": {"婚姻家庭、继承纠纷": 4, "合同、准合同纠纷": 3},
+            "by_cause": {"民间借贷纠纷": 3, "离婚纠纷": 2, "法定继承纠纷": 2},
+        })  # fmt: skip
 
     def test_the_text_warns_of_rankings_by_cause(self) -> None:
         shown = "\n".join(planner_text([side("a", [1, 0] * 8, [1, 1] * 8)], STRATA, ACCURACY))
