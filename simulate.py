@@ -28,7 +28,8 @@ from errors import SettingsError, command, notice
 from policies import JUDGE_MODEL, MODELS, POLICIES, USER_MODEL, Cases, UnknownPromptError, answer, expected
 from records import SIMULATED, Case, Verdict
 from replies import decode_utf8
-from show_results import all_scores, find_runs, group_results
+from scores import all_scores, find_runs
+from show_results import group_results
 
 STAGES = ("LexAwN_gen.py", "eval_DCG.py", "eval_LJP.py")
 LARGEST_REQUEST = 10_000_000  # bytes

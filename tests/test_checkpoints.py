@@ -363,7 +363,7 @@ class ManifestTest(FinishedRun):
 
     def test_every_file_of_the_protocol_is_hashed_whatever_its_line_ends(self) -> None:
         reporting = """bundle categories check_dataset compare errors eval_LJP exports ledger metrics plan planner policies
-            show_results simulate"""
+            scores show_results simulate"""
         others = {path.name for path in HERE.glob("*.py")} - set(CODE_FILES)
         self.assertEqual(others, {f"{name}.py" for name in reporting.split()})
         with_prompts = [

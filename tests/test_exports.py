@@ -9,7 +9,7 @@ from typing import Any
 
 from test_compare import SIZE, GoldRuns
 
-import show_results
+import scores
 from errors import SettingsError
 from exports import COLUMNS, KEYS, escaped, latex, markdown, tidy_csv
 
@@ -119,8 +119,8 @@ class Exports(GoldRuns):
 class Shape(unittest.TestCase):
     def test_every_column_is_a_figure_of_its_task(self) -> None:
         for task, metric, _ in COLUMNS:
-            size = show_results.TASKS[task].size
-            self.assertIn(metric, show_results.TASKS[task].figures([[1] * size] * size))
+            size = scores.TASKS[task].size
+            self.assertIn(metric, scores.TASKS[task].figures([[1] * size] * size))
 
     def test_names_and_gaps_cannot_break_a_table(self) -> None:
         group: dict[str, Any] = {"model": r"a_b|c*d&e%f\g", "cases": 1, "runs": ["r"], "tasks": {}}

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score
 
+import scores
 import show_results
 from common import load_dataset
 from errors import CheckpointError, SettingsError
@@ -348,28 +349,28 @@ class FromFiles(Shown):
         hit, miss = (json.dumps({"reason": "", "label": label}, ensure_ascii=False) for label in ("是", "否"))
         self.play("eval_DCG.py", "--run-id", "run3", evaluated=["问"] * 6, user=["答"] * 3, judge=[hit, miss] * 3)
         root, cases = self.root / "out", {case.number: case for case in load_dataset(self.data_file).cases}
-        runs = [*show_results.find_runs(root, cases, None, None)]
-        alone = show_results.all_scores(root, runs, cases, 1)
+        runs = [*scores.find_runs(root, cases, None, None)]
+        alone = scores.all_scores(root, runs, cases, 1)
         self.assertEqual([[name for name, found in one.items() if found] for one in alone], [
             ["LJP_gold"], ["LJP_gold"], ["LJP_gold"], ["DCG", "LJP_gold"], ["LJP_gold"],
         ])  # fmt: skip
         for processors in (2, 3):
-            self.assertEqual(show_results.all_scores(root, runs, cases, processors), alone)
+            self.assertEqual(scores.all_scores(root, runs, cases, processors), alone)
         self.play_gold("other", "支持", "驳回", "驳回", "支持", more=("--temperature", "0.1"))
-        groups = show_results.comparable([*show_results.find_runs(root, cases, None, None)])
+        groups = scores.comparable([*scores.find_runs(root, cases, None, None)])
         sampling = {"replicates": 200, "seed": 0}
         once = show_results.all_results(root, groups, cases, sampling, None)
         self.assertEqual([found["runs"] for found in once], [["other"], ["run0", "run1", "run2", "run3", "run4"]])
         for processors in (1, 2):  # with one for two groups or more, each is read and counted as a whole
             self.assertEqual(show_results.all_results(root, groups, cases, sampling, processors), once)
-        self.assertEqual(show_results.in_processes(abs_of, [-1, 2, -3], 2), [1, 2, 3])
+        self.assertEqual(scores.in_processes(abs_of, [-1, 2, -3], 2), [1, 2, 3])
         with contextlib.redirect_stderr(io.StringIO()):
-            self.assertEqual(show_results.in_processes(dying_but(os.getpid()), [-1, 2, -3], 2), [1, 2, 3])
+            self.assertEqual(scores.in_processes(dying_but(os.getpid()), [-1, 2, -3], 2), [1, 2, 3])
         for run_id in ("run1", "run3"):
             self.file("ljp_gold", run_id).write_bytes(b"{}\n")
         for known in (None, 1, 2):
             with self.assertRaisesRegex(CheckpointError, r"LJP_gold of run1 .*run1.*LJP_gold\.jsonl:1: "):
-                show_results.all_scores(root, runs, cases, known)
+                scores.all_scores(root, runs, cases, known)
             with self.assertRaisesRegex(CheckpointError, r"LJP_gold of run1 .*run1.*LJP_gold\.jsonl:1: "):
                 show_results.all_results(root, groups, cases, sampling, known)
 

@@ -36,7 +36,7 @@ from policies import (
     judging,
 )
 from records import Case, RoleName, Verdict
-from show_results import TASKS
+from scores import TASKS
 from show_results import main as show
 
 SHIPPED = HERE / "LexPilot_release_multiturn.json"
