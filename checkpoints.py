@@ -138,8 +138,7 @@ def append(file: io.FileIO, lines: bytes) -> None:
 class Journal:
     """A file of answers, opened when the first one comes and kept open: it has a line for each call.
 
-    It is not synced: it is for what a kill would lose. Nor do threads wait for one another: a line brings the end of the
-    one before it, so that one which a kill or a full disk cut short spoils no other.
+    It is not synced: it is for what a kill would lose.
     """
 
     def __init__(self, path: Path) -> None:
@@ -151,9 +150,7 @@ class Journal:
         with self.lock:
             if self.file is None:
                 self.file = self.path.open("ab", buffering=0)
-        rest = memoryview(b"\n" + line)
-        while rest:
-            rest = rest[self.file.write(rest) :]
+            append(self.file, line + b"\n")
 
     def close(self) -> None:
         if self.file is not None:
@@ -212,6 +209,13 @@ class SyncedFile:
                 raise
             self.can_sync = False
             notice(f"{self.path}: this drive cannot sync ({error.strerror}): a power cut may lose the last records")
+
+
+def _end_last_line(path: Path) -> None:
+    """End a line that a kill or a power cut left unfinished, so that the next one stands by itself."""
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        with path.open("ab", buffering=0) as file:
+            append(file, b"\n")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -518,6 +522,7 @@ class Run:
             self._shut_others_out()
             to_do = self._to_do(name)  # once more: from now on nobody else writes
             kept = self._answers(name, to_do)
+            _end_last_line(self.journal(name))
             file, status = SyncedFile(path), _status(self.channels.values())
             with contextlib.closing(Journal(self.journal(name))) as journal:
 

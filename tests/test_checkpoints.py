@@ -586,7 +586,7 @@ class Places(Folder):
             thread.join()
         self.assertEqual(sorted(failed), [b"b", b"c"])
 
-    def test_an_answer_that_a_full_disk_cut_short_spoils_no_other(self) -> None:
+    def test_an_answer_that_a_full_disk_refuses_leaves_no_half_line(self) -> None:
         path = self.root / "journal"
         journal = Journal(path)
         journal.append(b"one")
@@ -598,7 +598,7 @@ class Places(Folder):
         journal.file = None
         with contextlib.closing(journal):
             journal.append(b"three")
-        self.assertEqual(path.read_bytes(), b"\none\ntw\nthree")
+        self.assertEqual(path.read_bytes(), b"one\nthree\n")
 
     def test_records_are_utf8_with_lf_and_one_object_a_line(self) -> None:
         self.run_all()
