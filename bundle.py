@@ -19,12 +19,11 @@ from typing import Any, TypedDict
 
 from checkpoints import Run, is_device_name
 from errors import CheckpointError, SettingsError
-from records import ARTIFACTS, MANIFEST_PATH, shape_fault
+from records import RUN_FILES, shape_fault
 from replies import decode_utf8
 
 CONTENTS = "bundle.json"
-TEMPLATES = (MANIFEST_PATH, *(artifact.path for artifact in ARTIFACTS.values()))
-PATHS = re.compile("|".join(re.escape(text).replace(re.escape("{run}"), r"[^/\\:]+/[^/\\:]+") for text in TEMPLATES))
+PATHS = re.compile("|".join(re.escape(text).replace(re.escape("{run}"), r"[^/\\:]+/[^/\\:]+") for text in RUN_FILES))
 LARGEST, MOST = 2**29, 2**32  # bytes of a file and of all; five runs of the data file have some 50 MB
 ALL_ALIKE = (1980, 1, 1, 0, 0, 0)  # the time of every member, so that the same records make the same bytes
 
@@ -43,7 +42,7 @@ def write_bundle(
 ) -> int:
     """Write an archive of these runs and their figures, which must not exist yet; how many files are in it."""
     folders = sorted(run.folder for run in runs)
-    names = [text.format(run=folder) for folder in folders for text in TEMPLATES]
+    names = [text.format(run=folder) for folder in folders for text in RUN_FILES]
     there = sorted(name for name in names if (root / name).exists())
     hashes = {}
     try:

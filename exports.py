@@ -49,13 +49,16 @@ def tidy_csv(groups: Sequence[Results]) -> str:
     return out.getvalue()
 
 
+def scopes_in(task: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], dict[str, int]]]:
+    """A printed task's scopes, all cases first: name, figures, and how many cases and pairs (n) they are of."""
+    yield "overall", task["overall"], {key: task[key]["overall"] for key in ("cases", "n")}
+    for title, figures in task["by_class"].items():
+        yield title, figures, {key: task[key]["by_class"][title] for key in ("cases", "n")}
+
+
 def _figures(group: Results) -> Iterator[dict[str, Any]]:
     for name, task in group["tasks"].items():
-        for scope, figures in (("overall", task["overall"]), *task["by_class"].items()):
-            size = {
-                key: task[key]["overall"] if scope == "overall" else task[key]["by_class"][scope]
-                for key in ("cases", "n")
-            }
+        for scope, figures, size in scopes_in(task):
             for metric, found in figures.items():
                 for statistic, run, value in _statistics(found):
                     yield {"task": name, "scope": scope, **size, "metric": metric, "statistic": statistic, "run": run, "value": value}  # fmt: skip
@@ -146,7 +149,7 @@ def notes(groups: Sequence[Results], sampling: Mapping[str, Any], told: str) -> 
 
 def markdown(groups: Sequence[Results], sampling: Mapping[str, Any], best: Best, told: str) -> str:
     """A pipe table."""
-    heads = [f"{HEADS[task]} {name}" if task not in ("DCG",) else name for task, _, name in COLUMNS]
+    heads = [f"{HEADS[task]} {name}" if task != "DCG" else name for task, _, name in COLUMNS]
     lines = [f"| Model | {' | '.join(heads)} |", f"| --- | {' | '.join('---:' for _ in heads)} |"]
     for group in groups:
         cells = []

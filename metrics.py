@@ -275,19 +275,32 @@ METRICS: dict[str, Metric] = {
 # Standard errors and intervals
 
 
+def averaged(metric: Metric, sums: "Floats") -> float:
+    """A metric's mean over runs, from sums of shape (runs, cases, 14); NaN where it is undefined in one."""
+    return float(metric.value(sums.sum(axis=1)).mean())
+
+
+def influence_of(metric: Metric, sums: "Floats") -> "Floats":
+    """By how much each case moves that mean, shape (cases,), from sums of shape (runs, cases, 14)."""
+    import numpy as np
+
+    found: Floats = np.mean([metric.influence(run) for run in sums], axis=0)
+    return found
+
+
+def clustered(influence: "Floats") -> float:
+    """The standard error over cases that their influences come to, with the factor C/(C-1); NaN for a single case."""
+    cases = len(influence)
+    return math.sqrt(cases / (cases - 1) * float((influence**2).sum())) if cases > 1 else math.nan
+
+
 def standard_error(metric: Metric, sums: "Floats") -> float:
     """Over cases, of a metric averaged over runs; sums of shape (runs, cases, 14). NaN for a single case.
 
-    Linearised and clustered, with the factor C/(C-1). The runs' noise is inside: the average over runs is taken in each
-    case before the square (statistics of arXiv 2411.00640; settled likewise for Inspect).
+    Linearised and clustered. The runs' noise is inside: the average over runs is taken in each case before the square
+    (statistics of arXiv 2411.00640; settled likewise for Inspect).
     """
-    import numpy as np
-
-    cases = sums.shape[1]
-    if cases < 2:
-        return math.nan
-    influence = np.mean([metric.influence(run) for run in sums], axis=0)
-    return math.sqrt(cases / (cases - 1) * float(np.square(influence).sum()))
+    return clustered(influence_of(metric, sums))
 
 
 def draws(strata: Sequence[int | str], replicates: int, seed: int) -> "Floats":
@@ -334,6 +347,7 @@ class Interval(NamedTuple):
 
 UNDEFINED_AT_MOST = 0.01  # of the replicates; beyond it an interval would be about the others only
 LEVEL = 0.95
+FEW_CASES = 30  # below which an interval is an indication only
 
 
 def interval(replicates: "Floats", level: float = LEVEL) -> Interval | None:
@@ -423,10 +437,8 @@ def difference(metric: Metric, of: Paired) -> Difference:
     """A paired comparison in one metric."""
     import numpy as np
 
-    one, other = (float(metric.value(sums.sum(axis=1)).mean()) for sums in of.sums)
-    cases = of.sums[0].shape[1]
-    moved = [np.mean([metric.influence(run) for run in sums], axis=0) for sums in of.sums]
-    error = math.sqrt(cases / (cases - 1) * float(np.square(moved[1] - moved[0]).sum())) if cases > 1 else math.nan
+    one, other = (averaged(metric, sums) for sums in of.sums)
+    error = clustered(influence_of(metric, of.sums[1]) - influence_of(metric, of.sums[0]))
     replicates = [replicated(metric, totals) for totals in of.drawn]
     seen = abs(float(metric.value(of.whole[1]).mean() - metric.value(of.whole[0]).mean()))
     shuffled = np.abs(replicated(metric, of.shuffled[1]) - replicated(metric, of.shuffled[0]))
@@ -480,33 +492,40 @@ def recovery(direct: "Floats", interaction: "Floats", gold: "Floats") -> "Floats
     return _divided(interaction - direct, gold - direct)
 
 
+def _margins(counts: Counts) -> list[tuple[int | Fraction, int | Fraction]]:
+    """Of each label, how often the first and how often the second judge gave it."""
+    return [(sum(row), sum(column)) for row, column in zip(counts, zip(*counts, strict=True), strict=True)]
+
+
+def _shares(counts: Counts) -> list[Fraction]:
+    """What part each label has of all that both judges gave."""
+    margins = _margins(counts)
+    return [Fraction(row + column, 2 * sum(of for of, _ in margins)) for row, column in margins]
+
+
+def _beyond(counts: Counts, by_chance: Fraction) -> Fraction | None:
+    """What part of the agreement that chance leaves open there is; None where it leaves nothing."""
+    return (accuracy(counts) - by_chance) / (1 - by_chance) if by_chance != 1 else None
+
+
 def kappa(counts: Counts) -> Fraction | None:
     """Cohen's kappa of two judges' confusion matrix, -1 to 1; None where chance alone would agree always."""
-    whole = sum(sum(row) for row in counts)
-    by_chance = sum(sum(row) * sum(column) for row, column in zip(counts, zip(*counts, strict=True), strict=True))
-    share = Fraction(by_chance, whole * whole)
-    return (accuracy(counts) - share) / (1 - share) if share != 1 else None
+    margins = _margins(counts)
+    whole = sum(row for row, _ in margins)
+    return _beyond(counts, Fraction(sum(row * column for row, column in margins), whole * whole))
 
 
 def ac1(counts: Counts) -> Fraction:
     """Gwet's AC1 of two judges' confusion matrix of size q >= 2, which a skew of the labels does not mislead (Gwet 2008)."""
-    whole, size = sum(sum(row) for row in counts), len(counts)
-    shares = [
-        Fraction(sum(row) + sum(column), 2 * whole)
-        for row, column in zip(counts, zip(*counts, strict=True), strict=True)
-    ]
-    by_chance = sum((share * (1 - share) for share in shares), Fraction(0)) / (size - 1)
-    return (accuracy(counts) - by_chance) / (1 - by_chance)
+    by_chance = sum((share * (1 - share) for share in _shares(counts)), Fraction(0)) / (len(counts) - 1)
+    return (accuracy(counts) - by_chance) / (1 - by_chance)  # which is at most 1/q, so that this is defined
 
 
 def scott(counts: Counts) -> Fraction | None:
     """Scott's pi of two judges' confusion matrix, for two judges Fleiss' kappa, -1 to 1: as kappa, but who gave which label does
     not matter, so that it suits repeats of one judge. None where chance alone would agree always.
     """
-    whole = sum(sum(row) for row in counts)
-    margins = zip(counts, zip(*counts, strict=True), strict=True)
-    share = sum((Fraction(sum(row) + sum(column), 2 * whole) ** 2 for row, column in margins), Fraction(0))
-    return (accuracy(counts) - share) / (1 - share) if share != 1 else None
+    return _beyond(counts, sum((share**2 for share in _shares(counts)), Fraction(0)))
 
 
 def alpha(counts: Counts) -> Fraction | None:

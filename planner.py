@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from categories import CLASS_OF, CLASSES
 from compare import Side
-from metrics import METRICS, detectable, standard_error
+from metrics import FEW_CASES, METRICS, clustered, detectable, influence_of, standard_error
 
 if TYPE_CHECKING:
     from metrics import Floats
 
 RUNS, TIMES = (1, 3, 5, 10, 20), (2, 4)
 HALF = 1.96  # standard errors in half a 95 % interval
-WEAK = 30  # cases below which a scope's ranking of models is not to be trusted
 LEAST = 1e-9  # an error below it is that of adding up floats
 
 
@@ -80,8 +79,6 @@ def detectable_of(
     """By pair, task and metric the least true difference that is found, over scopes of several sizes. A model without another
     is paired with an independent one like it, which is an upper bound: cases that are hard for both take no part in a pair's.
     """
-    import numpy as np
-
     pairs: list[tuple[Side, Side | None]] = (
         [*combinations(sides, 2)] if len(sides) > 1 else [(side, None) for side in sides]
     )
@@ -90,14 +87,9 @@ def detectable_of(
             if second and task not in second.sums:
                 continue
             for name in metrics[task]:
-                influence = [
-                    np.mean([METRICS[name].influence(run) for run in side.sums[task]], axis=0)
-                    for side in (first, second)
-                    if side
-                ]
-                moved = influence[1] - influence[0] if second else math.sqrt(2) * influence[0]
-                cases = len(strata)
-                error = math.sqrt(cases / max(1, cases - 1) * float(np.square(moved).sum()))
+                own = influence_of(METRICS[name], first.sums[task])
+                moved = influence_of(METRICS[name], second.sums[task]) - own if second else math.sqrt(2) * own
+                error = clustered(moved)
                 if error > LEAST:
                     yield {
                         "first": first.model,
@@ -105,7 +97,7 @@ def detectable_of(
                         "task": task,
                         "metric": name,
                         "detectable": {
-                            kind: {scope: detectable(error, cases, n) for scope, n in sizes.items()}
+                            kind: {scope: detectable(error, len(strata), n) for scope, n in sizes.items()}
                             for kind, sizes in sizes_of(strata).items()
                         },
                     }
@@ -151,7 +143,7 @@ def planner_text(sides: Sequence[Side], strata: Sequence[str], metrics: Mapping[
     yield f"  columns: overall; {'; '.join(sizes['by_class'])}; the cause {fewest}, which has the fewest"
     yield ""
     yield "runs: what part of the squared error the runs carry; no number of runs takes away the rest."
-    if sizes["by_cause"][fewest] < WEAK:
+    if sizes["by_cause"][fewest] < FEW_CASES:
         yield (
             f"A cause has as few as {sizes['by_cause'][fewest]} cases. A ranking of models in one cause is not to be trusted: "
             "only differences as large as in the last column would show, and among many causes some look so by chance."

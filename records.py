@@ -193,6 +193,7 @@ ARTIFACTS: dict[str, Artifact] = {
 }
 MANIFEST_PATH = "runs/{run}/manifest.json"
 LOCK_PATH = "runs/{run}/lock"
+RUN_FILES = (MANIFEST_PATH, *(artifact.path for artifact in ARTIFACTS.values()))  # that make up its results
 JOURNAL_PATH = "runs/{run}/{name}.open.jsonl"
 
 

@@ -21,7 +21,7 @@ from errors import CheckpointError, SettingsError, uncollected
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
 from metrics import RATIOS, Counts, Figures, case_sums, dcg_figures, farthest, lca_figures, ljp_figures
-from records import ARTIFACTS, MANIFEST_PATH, VERDICTS, Case, Manifest, RoleName
+from records import ARTIFACTS, MANIFEST_PATH, RUN_FILES, VERDICTS, Case, Manifest, RoleName
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -130,8 +130,7 @@ def run_folders(root: Path) -> list[tuple[str, str]]:
     """Run id and model folder of all that lies below an output root, in natural order: run2 before run10."""
     if root.exists() and not root.is_dir():
         raise SettingsError(f"{root}: not a folder; see --output-root")
-    templates = (MANIFEST_PATH, *(artifact.path for artifact in ARTIFACTS.values()))
-    found = {(path.parts[-3], path.parts[-2]) for text in templates for path in root.glob(text.format(run="*/*"))}
+    found = {(path.parts[-3], path.parts[-2]) for text in RUN_FILES for path in root.glob(text.format(run="*/*"))}
 
     def natural(folder: tuple[str, str]) -> list[tuple[bool, int, str]]:
         parts = re.findall(r"\d+|\D+", "/".join(reversed(folder)))

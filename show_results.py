@@ -35,14 +35,16 @@ from checkpoints import Run, differences, fingerprint
 from common import OPTIONS, Dataset, at_least, load_dataset, parse, parser_for, value_of
 from compare import ALPHA, Row, Side, adjusted, comparison_object, comparison_text, rows_of
 from errors import CheckpointError, SettingsError, command, notice, uncollected
-from exports import Best, comparison_csv, latex, markdown, tidy_csv
+from exports import Best, comparison_csv, latex, markdown, scopes_in, tidy_csv
 from ledger import ledger_object, ledger_text, run_lines
 from metrics import (
+    FEW_CASES,
     LEVEL,
     METRICS,
     SHARES,
     Bounds,
     Interval,
+    averaged,
     case_sums,
     confusion,
     drawn_totals,
@@ -68,7 +70,6 @@ from scores import (
     comparable,
     find_runs,
     in_processes,
-    opened,
     read_scores,
     run_folders,
     sound,
@@ -81,14 +82,14 @@ if TYPE_CHECKING:
 # Sampling over cases
 
 REPLICATES, SEED = 10_000, 0
-FEW_CASES = 30  # below which an interval is an indication only
 
 Draw = Callable[[tuple[str, ...]], "Floats"]
 """From the cases' strata, how often each is drawn, shape (replicates, cases): the same for all tasks and models."""
 
 
-def drawing(replicates: int, seed: int) -> Draw:
-    return cache(lambda strata: draws(strata, replicates, seed))
+def draw_of(sampling: Mapping[str, Any]) -> Draw | None:
+    """How cases are drawn by these settings; None without any."""
+    return cache(lambda strata: draws(strata, sampling["replicates"], sampling["seed"])) if sampling else None
 
 
 class Sample(NamedTuple):
@@ -172,7 +173,7 @@ def recovered(samples: Sequence[Sample]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("qwk", "accuracy"):
         metric = METRICS[name]
-        direct, asked, gold = (float(metric.value(sample.sums.sum(axis=1)).mean()) for sample in samples)
+        direct, asked, gold = (averaged(metric, sample.sums) for sample in samples)
         d, i, g = (replicated(metric, sample.totals) for sample in samples)
         gain, gap = interval(i - d), interval(g - d)
         certain = gap is not None and not gap.low <= 0 <= gap.high
@@ -277,22 +278,22 @@ def floor(task: Task, cases: Sequence[Scored], constant: int | None) -> dict[str
     return {metric: number_of(value) for metric, value in figures.items()}
 
 
-def begun_tasks(runs: Sequence[Run], scores: Sequence[Scores]) -> dict[str, dict[str, ByClass]]:
+def begun_tasks(manifests: Sequence[Manifest], scores: Sequence[Scores]) -> dict[str, dict[str, ByClass]]:
     """By task, the cases of each run that has begun it."""
     found: dict[str, dict[str, ByClass]] = {name: {} for name in TASKS}
-    for run, by_task in zip(runs, scores, strict=True):
+    for manifest, by_task in zip(manifests, scores, strict=True):
         for name, per_run in found.items():
             if (by_class := by_task[name]) is not None:
-                per_run[run.manifest["run_id"]] = by_class
+                per_run[manifest["run_id"]] = by_class
     return found
 
 
-def group_results(runs: Sequence[Run], scores: Sequence[Scores], drawn: Draw | None = None) -> dict[str, Any]:
+def group_results(manifests: Sequence[Manifest], scores: Sequence[Scores], drawn: Draw | None = None) -> dict[str, Any]:
     """One group of the printed object: what the runs share, and each begun task's figures overall and by class; intervals if
     cases may be drawn.
     """
-    manifest = runs[0].manifest
-    begun = begun_tasks(runs, scores)
+    manifest = manifests[0]
+    begun = begun_tasks(manifests, scores)
     scopes = {name: scopes_of(per_run, TASKS[name].size, drawn) for name, per_run in begun.items() if per_run}
     alike = len({tuple(begun[name]) for name in RECOVERY}) == 1
     samples = (
@@ -305,7 +306,7 @@ def group_results(runs: Sequence[Run], scores: Sequence[Scores], drawn: Draw | N
         "simulated": [role for role, model in manifest["models"].items() if str(model).startswith(SIMULATED)],
         "dataset_sha256": manifest["dataset_sha256"],
         "cases": len(manifest["cases"]),
-        "runs": [run.manifest["run_id"] for run in runs],
+        "runs": [of_run["run_id"] for of_run in manifests],
         "settings": {
             key: value
             for key, value in manifest.items()
@@ -327,12 +328,17 @@ def all_results(
     if processors and len(groups) >= 2 * processors:
         manifests = [[run.manifest for run in group] for group in groups]
         return sound(in_processes(partial(results_of, root, cases, sampling), manifests, processors))
-    drawn, scores = draw_of(sampling), scores_of(root, groups, cases, processors)
-    return [group_results(group, [scores[run.folder] for run in group], drawn) for group in groups]
+    return results_from(groups, scores_of(root, groups, cases, processors), sampling)
 
 
-def draw_of(sampling: Mapping[str, Any]) -> Draw | None:
-    return drawing(sampling["replicates"], sampling["seed"]) if sampling else None
+def results_from(
+    groups: Sequence[Sequence[Run]], scores: Mapping[str, Scores], sampling: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The groups' results, from the scores by the runs' folders."""
+    drawn = draw_of(sampling)
+    return [
+        group_results([run.manifest for run in group], [scores[run.folder] for run in group], drawn) for group in groups
+    ]
 
 
 def results_of(
@@ -347,8 +353,7 @@ def results_of(
             portions = [(manifest, tuple(TASKS)) for manifest in manifests]
             try:
                 scores = sound(read_scores(root, cases, portions, hashes))
-                runs = [opened(root, manifest, cases) for manifest in manifests]
-                found.append(group_results(runs, scores, drawn))
+                found.append(group_results(manifests, scores, drawn))
             except CheckpointError as error:
                 found.append(error)
     return found
@@ -407,7 +412,9 @@ def sides_of(groups: Sequence[Sequence[Run]], scores: Mapping[str, Scores]) -> t
     strata: tuple[str, ...] = ()
     for group in groups:
         sums: dict[str, Floats] = {}
-        for name, per_run in begun_tasks(group, [scores[run.folder] for run in group]).items():
+        for name, per_run in begun_tasks(
+            [run.manifest for run in group], [scores[run.folder] for run in group]
+        ).items():
             if per_run:
                 overall, _ = scopes_of(per_run, TASKS[name].size, None)
                 found = sums_of(overall, TASKS[name].size)
@@ -495,14 +502,11 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
     sampling = any("interval" in found for found in task["overall"].values())
     more = f"  {'95 % interval':>19}  {'runs':>5}" if sampling else ""
     yield f"{padded(name, 42)} {'n':>5}  {'metric':12}  {columns}  {'mean':>9}  {'SD':>9}{more}"
-    for scope, figures in (("overall", task["overall"]), *task["by_class"].items()):
-        size, cases = (
-            task[key]["overall"] if scope == "overall" else task[key]["by_class"][scope] for key in ("n", "cases")
-        )
+    for scope, figures, size in scopes_in(task):
         for metric, found in figures.items():
             values = [number(found["per_run"][run]).rjust(width) for run, width in zip(done, widths, strict=True)]
             sd = "-" if len(done) == 1 else number(found["sd"])
-            mark = "*" if cases < FEW_CASES else " "
+            mark = "*" if size["cases"] < FEW_CASES else " "
             more = (
                 f"  {span(found.get('interval')) + mark:>19}  {percent(found.get('run_share')):>5}" if sampling else ""
             )
@@ -512,12 +516,12 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
                 f"  {run} between {number(low)} and {number(high)}"
                 for run, (low, high) in found.get("bounds", {}).items()
             )
-            head = f"  {padded(scope, 40)} {size:5}" if metric == next(iter(figures)) else " " * 48
+            head = f"  {padded(scope, 40)} {size['n']:5}" if metric == next(iter(figures)) else " " * 48
             line = f"{head}  {metric:12}  {'  '.join(values)}  {number(found['mean']):>9}  {sd:>9}{more}{note}"
             yield line.rstrip()
     for policy, floors in task["floors"].items():
         yield f"  {policy}: " + ", ".join(f"{metric} {number(value)}" for metric, value in floors.items())
-    shown = [found for figures in (task["overall"], *task["by_class"].values()) for found in figures.values()]
+    shown = [found for _, figures, _ in scopes_in(task) for found in figures.values()]
     figures_of = [{*found["per_run"].values()} for found in shown]
     if len(done) > 1 and all(len(figures) == 1 for figures in figures_of) and figures_of != [{None}] * len(figures_of):
         yield "  the same figures in every run: does the provider sample at all?"
@@ -559,8 +563,7 @@ def footnotes(tasks: Mapping[str, Any], sampling: tuple[int, int]) -> Iterator[s
         f"(seed {seed})."
     )
     yield "runs: what part of the squared standard error the runs carry; the rest is the cases', which more runs do not change."
-    few = [title for task in tasks.values() for title, cases in task["cases"]["by_class"].items() if cases < FEW_CASES]
-    if few or any(task["cases"]["overall"] < FEW_CASES for task in tasks.values()):
+    if any(size["cases"] < FEW_CASES for task in tasks.values() for _, _, size in scopes_in(task)):
         yield f"*: of fewer than {FEW_CASES} cases, an indication only."
 
 
@@ -667,7 +670,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.planner:
         print(planned(groups, scores_of(root, groups, cases), given.format))
         return
-    results = all_results(root, groups, cases, sampling)
+    in_paper = given.format in ("markdown", "latex")  # which marks the best model, and so needs the scores as well
+    scores = scores_of(root, groups, cases) if in_paper else {}
+    results = results_from(groups, scores, sampling) if in_paper else all_results(root, groups, cases, sampling)
     if given.bundle:
         files = write_bundle(given.bundle, root, runs, dataset.sha256, sampling, results)
         notice(f"{given.bundle}: {files} files of {len(runs)} runs, with their figures")
@@ -677,8 +682,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.format == "csv":
         print(tidy_csv(results), end="")
         return
-    if given.format != "text":
-        marked = best_models(groups, scores_of(root, groups, cases) if sampling else {}, sampling)
+    if in_paper:
+        marked = best_models(groups, scores, sampling)
         print((markdown if given.format == "markdown" else latex)(results, sampling, *marked), end="")
         return
     if not runs:

@@ -316,7 +316,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.policy == "careless":
         by_number = {case.number: case for case in dataset.cases}
         made = [run for name in runs for run in find_runs(given.output_root, by_number, model, name)]
-        found = group_results(made, all_scores(given.output_root, made, by_number))
+        found = group_results([run.manifest for run in made], all_scores(given.output_root, made, by_number))
         print("", *comparison(found["tasks"], [*runs], chosen, cases.commonest), sep="\n")
     print(f"\nAll records lie below {given.output_root.resolve()}.")
 

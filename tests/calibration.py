@@ -21,6 +21,7 @@ from metrics import (
     METRICS,
     SHARES,
     SUMS,
+    averaged,
     difference,
     drawn_totals,
     draws,
@@ -94,7 +95,7 @@ def rates(repeat: int) -> Iterator[tuple[str, float, float, float]]:
     generator = np.random.default_rng(0)
     for answer, names in TASKS.items():
         (many,) = answer(200_000, generator)
-        truth = {name: float(METRICS[name].value(many.sum(axis=1)).mean()) for name in names}
+        truth = {name: averaged(METRICS[name], many) for name in names}
         for cases in (432, 72):
             held, by_error, mistaken = dict.fromkeys(names, 0), dict.fromkeys(names, 0), dict.fromkeys(names, 0)
             for number in range(repeat):
@@ -103,7 +104,7 @@ def rates(repeat: int) -> Iterator[tuple[str, float, float, float]]:
                 both = paired(one, other, drawn, number)
                 for name in names:
                     metric = METRICS[name]
-                    value, error = float(metric.value(one.sum(axis=1)).mean()), standard_error(metric, one)
+                    value, error = averaged(metric, one), standard_error(metric, one)
                     by_error[name] += abs(value - truth[name]) <= 1.96 * error
                     if name in SHARES:
                         span = share_interval(value, error, cases)

@@ -17,6 +17,7 @@ import eval_LJP_direct
 import eval_LJP_gold
 import eval_LJP_interaction
 import LexAwN_gen
+import show_results
 from adapter import Connect, Role, Send
 from records import ARTIFACTS, RoleName
 
@@ -176,6 +177,13 @@ class Folder(unittest.TestCase):
         for script in SIX_COMMANDS:
             self.stage(script, provider.connect, *more)
         return provider
+
+    def show(self, *more: str) -> str:
+        """What `show_results.py` prints of this folder's runs."""
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
+            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out"), *more])
+        return shown.getvalue()
 
     def file(self, name: str, run_id: str = "run1") -> Path:
         (path,) = (self.root / "out").glob(ARTIFACTS[name].path.format(run=f"{run_id}/*"))

@@ -26,7 +26,6 @@ from fakes import (
 )
 from hypothesis import settings
 
-import show_results
 from adapter import Fault, provider_fault
 from checkpoints import SEAL, Run, read_manifest
 from common import load_dataset
@@ -126,12 +125,6 @@ def done_or_lost(place: Place) -> set[str]:
 
 
 class Blocks(Folder):
-    def show(self, *more: str) -> str:
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
-            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out"), *more])
-        return shown.getvalue()
-
     def task(self, name: str) -> dict[str, Any]:
         """The one group's figures of a task."""
         (group,) = json.loads(self.show("--format", "json"))["groups"]

@@ -17,7 +17,6 @@ from fakes import STAGES, Folder, Provider, make_case, sensible, without_calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import show_results
 from checkpoints import (
     CODE_FILES,
     HERE,
@@ -71,12 +70,6 @@ class FinishedRun(Folder):
         super().setUp()
         self.run_all()
         self.run_all("--run-id", "run2")
-
-    def show(self) -> str:
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
-            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out")])
-        return shown.getvalue()
 
     def refused(self, name: str, raw: bytes, kind: type[LexPilotError] = CheckpointError) -> str:
         """What is said of a file with these bytes, by its own command, by a later one and by the results alike: all
@@ -426,12 +419,7 @@ class ManifestTest(FinishedRun):
 
     def test_a_damaged_run_does_not_stand_in_the_way_of_a_selected_one(self) -> None:
         self.manifest_path().write_bytes(b"{")
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown):
-            show_results.main(
-                ["--dataset", str(self.data_file), "--output-root", str(self.root / "out"), "--run-id", "run2"]
-            )
-        self.assertIn("Runs             1: run2", shown.getvalue())
+        self.assertIn("Runs             1: run2", self.show("--run-id", "run2"))
 
     def test_a_run_id_that_differs_in_case_alone_is_refused(self) -> None:
         with self.assertRaisesRegex(SettingsError, "RUN1.*'run1'"):
@@ -534,10 +522,7 @@ class Places(Folder):
         self.stage("eval_LJP_gold.py", provider.connect, "--model", "供应商/模型:1")
         (path,) = (self.root / "out" / "runs" / "run1").glob("*/manifest.json")
         self.assertEqual(read_manifest(path)["models"]["evaluated"], "供应商/模型:1")
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown):
-            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out")])
-        self.assertIn("Evaluated model  供应商/模型:1  (", shown.getvalue())
+        self.assertIn("Evaluated model  供应商/模型:1  (", self.show())
 
     def test_an_output_root_that_is_a_file_is_refused_before_any_call(self) -> None:
         provider = Provider(sensible)

@@ -1,7 +1,5 @@
 """`show_results.py --compare`: which pairs it takes, what it counts, and what it lets one say."""
 
-import contextlib
-import io
 import json
 import math
 import unittest
@@ -9,7 +7,6 @@ from typing import Any
 
 from fakes import Folder, make_case, verdicts
 
-import show_results
 from compare import Row, adjusted, statement
 from errors import SettingsError
 from metrics import Difference, Interval, holm
@@ -28,12 +25,6 @@ class GoldRuns(Folder):
         replies = [verdicts(VERDICTS[(n + (n < wrong)) % 3]) for n in range(SIZE)]
         names = ["--model", model, "--run-id", run_id, *more]
         self.play("eval_LJP_gold.py", *names, evaluated=["判"] * SIZE, judge=replies)
-
-    def show(self, *more: str) -> str:
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
-            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out"), *more])
-        return shown.getvalue()
 
     def rows(self, *models: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.show("--format", "json", "--compare", *models))["comparisons"]

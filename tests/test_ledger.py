@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eval_LJP_gold
-import show_results
 from adapter import Channel, ChatModel, Fault, Role, Send, make_role
 from checkpoints import Step
 from common import OPTIONS, Settings, load_dataset, make_run, parse, parser_for, value_of
@@ -67,11 +66,7 @@ def pointed_out(groups: Mapping[str, Sequence[Line]]) -> list[str]:
 
 class Ledgers(Folder):
     def show(self, *more: str) -> str:
-        shown = io.StringIO()
-        places = ["--dataset", str(self.data_file), "--output-root", str(self.root / "out")]
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
-            show_results.main(["--ledger", *places, *more])
-        return shown.getvalue()
+        return super().show("--ledger", *more)
 
     def ledger(self, *more: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.show("--format", "json", *more))

@@ -155,12 +155,6 @@ def dying_but(parent: int) -> Callable[[Sequence[int]], list[int]]:
 
 
 class Shown(Folder):
-    def show(self, *more: str) -> str:
-        shown = io.StringIO()
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(io.StringIO()):
-            show_results.main(["--dataset", str(self.data_file), "--output-root", str(self.root / "out"), *more])
-        return shown.getvalue()
-
     def groups(self, *more: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.show("--format", "json", *more))["groups"]
         return found
