@@ -45,7 +45,6 @@ T = TypeVar("T")
 # ----------------------------------------------------------------------------------------------------------------------
 # Roles
 
-OPTION_WORD: dict[RoleName, str] = {"evaluated": "MODEL", "user": "USER_MODEL", "judge": "JUDGE_MODEL"}
 VARIABLE_WORD: dict[RoleName, str] = {"evaluated": "EVAL", "user": "USER", "judge": "JUDGE"}
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -72,6 +71,8 @@ class Role:
     """The variable that the key came from, or those it could come from."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request besides or instead of the usual ones; None removes one."""
+    word: str = ""
+    """What its variables are named for, as in LEXPILOT_<word>_API_KEY."""
 
     def request(self, prompt: str) -> dict[str, Any]:
         """The body of a chat completion request: one user message, one choice."""
@@ -117,15 +118,19 @@ def make_role(
     timeout: float,
     env: Mapping[str, str],
     params: Mapping[str, Any] | None = None,
+    word: str | None = None,
 ) -> Role:
-    """A role with the endpoint and key of its own variables, else of the general ones, else OpenAI's address.
+    """A role with the endpoint and key of its own variables, which bear that `word` or the role's usual one, else of the
+    general ones, else OpenAI's address.
 
     Blank variables count as unset, values are stripped of white space. Raises SettingsError that names the variable,
     never its value.
     """
 
+    word = word or VARIABLE_WORD[name]
+
     def first_set(kind: str) -> tuple[str, str]:
-        sources = (f"LEXPILOT_{VARIABLE_WORD[name]}_{kind}", f"OPENAI_{kind}")
+        sources = (f"LEXPILOT_{word}_{kind}", f"OPENAI_{kind}")
         return next(((s, env[s].strip()) for s in sources if env.get(s, "").strip()), (" or ".join(sources), ""))
 
     url_source, url = first_set("BASE_URL")
@@ -141,9 +146,7 @@ def make_role(
         raise SettingsError(f"variable {url_source}: not a web address; it must look like https://HOST/v1")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
     if len(key) > 3 and key in json.dumps(params):
-        raise SettingsError(
-            f"LEXPILOT_{VARIABLE_WORD[name]}_PARAMS: holds the key, but is written to files; take it out"
-        )
+        raise SettingsError(f"LEXPILOT_{word}_PARAMS: holds the key, but is written to files; take it out")
     return Role(
         name,
         model,
@@ -156,6 +159,7 @@ def make_role(
         key=key,
         key_source=key_source,
         params=params or {},
+        word=word,
     )
 
 
@@ -547,8 +551,8 @@ class Channel:
 
     def _advice(self, fault: Fault) -> str:
         """What to change, by the answer's status: the provider's own words stand before it."""
-        word = OPTION_WORD[self.role.name]
-        params = f"--{VARIABLE_WORD[self.role.name].lower()}-params"
+        word = "MODEL" if self.role.name == "evaluated" else f"{self.role.word}_MODEL"
+        params = f"--{self.role.word.lower().replace('_', '-')}-params"
         temperature = "--judge-temperature" if self.role.name == "judge" else "--temperature"
         model = f"--{word.lower().replace('_', '-')} (LEXPILOT_{word})"
         parameter = (

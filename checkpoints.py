@@ -1,6 +1,7 @@
 """A run on disk: its manifest and its record files, read with every check and written without a half line.
 
-One function reads all files and one writes them; `records.ARTIFACTS` says where each lies and what stands in it.
+One function reads all files and one writes them; `records.ARTIFACTS` says where each lies and what stands in it. What is
+asked about a finished run later (eval_judges.py, audit_user.py) lies in files of its own, made from the run's by the same means.
 Nothing is ever repaired or dropped: a file that is not wholly valid stops the command with file and line.
 """
 
@@ -17,7 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from adapter import CaseLog, Channel, ChatModel
 from errors import BlockedError, CheckpointError, LexPilotError, SettingsError, notice
@@ -28,6 +29,7 @@ from records import (
     LOCK_PATH,
     MANIFEST_PATH,
     Answer,
+    Artifact,
     Blocked,
     Call,
     Case,
@@ -56,11 +58,9 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()
 
 
-def code_hashes(folder: Path = HERE) -> dict[str, str]:
+def code_hashes(folder: Path = HERE, names: Iterable[str] = CODE_FILES) -> dict[str, str]:
     """SHA-256 of each file of the protocol, prompts included, whatever its newline style."""
-    return {
-        name: hashlib.sha256((folder / name).read_bytes().replace(b"\r\n", b"\n")).hexdigest() for name in CODE_FILES
-    }
+    return {name: hashlib.sha256((folder / name).read_bytes().replace(b"\r\n", b"\n")).hexdigest() for name in names}
 
 
 def is_device_name(name: str) -> bool:
@@ -68,38 +68,46 @@ def is_device_name(name: str) -> bool:
     return bool(re.fullmatch(r"con|prn|aux|nul|com\d|lpt\d", name.partition(".")[0], re.IGNORECASE))
 
 
-def folder_name(model: str) -> str:
-    """A folder name for a model that is valid on every system and differs for each exact name."""
+def folder_name(model: str, identity: str | None = None) -> str:
+    """A folder name for a model that is valid on every system and differs for each exact name, or each other identity."""
     readable = re.sub(r"[^A-Za-z0-9._-]", "_", model)[:80]
     if readable.startswith(".") or is_device_name(readable):
         readable = f"_{readable}"
-    return f"{readable}-{hashlib.sha256(model.encode('utf-8')).hexdigest()[:8]}"
+    return f"{readable}-{hashlib.sha256((identity or model).encode('utf-8')).hexdigest()[:8]}"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The manifest
 
+NEW_RUN = "take a new --run-id"
 
-def read_manifest(path: Path) -> Manifest:
-    """A run's manifest; CheckpointError if the file is none, or is another run's or model's than its folders say."""
+
+def read_settings(path: Path, shape: type, anew: str) -> dict[str, Any]:
+    """What a file of settings holds; CheckpointError if it is none of that shape, with how to begin `anew`."""
     try:
         value = json.loads(decode_utf8(path.read_bytes()))
-        fault = shape_fault(value, Manifest, "it")
+        fault = shape_fault(value, shape, "it")
     except (OSError, ValueError, RecursionError) as error:
         fault = str(error)
     if fault:
-        raise CheckpointError(f"{path}: not a manifest: {fault}; restore it from a copy, or take a new --run-id")
-    manifest: Manifest = value
+        raise CheckpointError(f"{path}: not a manifest: {fault}; restore it from a copy, or {anew}")
+    found: dict[str, Any] = value
+    return found
+
+
+def read_manifest(path: Path) -> Manifest:
+    """A run's manifest; CheckpointError if the file is none, or is another run's or model's than its folders say."""
+    manifest = cast(Manifest, read_settings(path, Manifest, NEW_RUN))
     model = manifest["models"]["evaluated"]
     if (manifest["run_id"], folder_name(model)) != (path.parts[-3], path.parts[-2]):
         raise CheckpointError(f"{path}: belongs to run {manifest['run_id']!r} of {model!r}; restore what was here")
     return manifest
 
 
-def differences(one: Manifest, other: Manifest) -> list[tuple[str, str, str]]:
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Each setting in which two manifests differ, with both values as shown to people; the run id does not count."""
 
-    def flat(manifest: Manifest) -> dict[str, Any]:
+    def flat(manifest: Mapping[str, Any]) -> dict[str, Any]:
         parts: dict[str, Any] = {}
         for key, value in manifest.items():
             parts |= (
@@ -277,6 +285,26 @@ def _status(channels: Collection[Channel]) -> Callable[[], str]:
     return status
 
 
+class Files(NamedTuple):
+    """A set of record files and what they have in common. In each path {run} stands for <run-id>/<model>."""
+
+    artifacts: Mapping[str, Artifact]
+    """What is written here, and all that it is made from."""
+    own: Collection[str]
+    """The names of what is written here."""
+    manifest: str
+    lock: str
+    journal: str
+    """With {name} for that of the record file."""
+    read: Callable[[Path], Mapping[str, Any]]
+    """Reads the manifest."""
+    title: str
+    anew: str
+    """How to begin with other settings."""
+
+
+RUN = Files(ARTIFACTS, [*ARTIFACTS], MANIFEST_PATH, LOCK_PATH, JOURNAL_PATH, read_manifest, "run", NEW_RUN)
+
 SEAL = b', "record_sha256": "'
 CALLS = b', "calls": '  # can stand in no string, whose quotes are escaped
 
@@ -306,12 +334,19 @@ class Run:
         parallel: int = 1,
         record_blocked: bool = False,
         case_hashes: dict[str, str] | None = None,
+        files: Files = RUN,
+        settings: Mapping[str, Any] | None = None,
+        wanted: Mapping[str, Collection[str]] | None = None,
     ) -> None:
+        """`settings` are what the files' own manifest holds, if they are not the run's; `wanted` has, by file, the numbers
+        of the cases that are to be done, where these are not all.
+        """
         self.root, self.manifest, self.cases, self.record_blocked = root, manifest, cases, record_blocked
+        self.files, self.settings, self.wanted = files, manifest if settings is None else settings, wanted or {}
         self.channels = {channel.role.name: channel for channel in channels}
         self.places = Turns(parallel)
         self.folder = f"{manifest['run_id']}/{folder_name(manifest['models']['evaluated'])}"
-        self.identity = fingerprint(manifest)
+        self.identity = fingerprint(self.settings)
         self.records: dict[str, dict[str, Any]] = {}  # by file, then by case number: what was read or written last
         self.lock = threading.Lock()
         self.guard: Any = None  # the file lock, once something is to be written
@@ -322,11 +357,16 @@ class Run:
 
     def path(self, name: str) -> Path:
         """Where a record file of this run lies."""
-        return self.root / ARTIFACTS[name].path.format(run=self.folder)
+        return self.root / self.files.artifacts[name].path.format(run=self.folder)
 
     def journal(self, name: str) -> Path:
         """Where the answers to cases lie that have no record in the file yet."""
-        return self.root / JOURNAL_PATH.format(run=self.folder, name=name)
+        return self.root / self.files.journal.format(run=self.folder, name=name)
+
+    def borrow(self, other: "Run") -> None:
+        """Take another run's records for those that these files are made from."""
+        self.records |= other.records
+        self.contents |= other.contents
 
     def check_settings(self) -> None:
         """SettingsError if this run id was begun with other settings, or is one already but for its case."""
@@ -337,22 +377,24 @@ class Run:
             raise SettingsError(
                 f"--run-id {run_id}: {runs} holds {twin!r}, the same name on many systems; take another"
             )
-        path = self.root / MANIFEST_PATH.format(run=self.folder)
+        path = self.root / self.files.manifest.format(run=self.folder)
         if path.exists():
-            if changed := differences(read_manifest(path), self.manifest):
+            if changed := differences(self.files.read(path), self.settings):
                 raise SettingsError(
-                    f"run {run_id!r} was begun with other settings; restore them, or take a new --run-id "
+                    f"{self.files.title} {run_id!r} was begun with other settings; restore them, or {self.files.anew} "
                     "(of files the bytes count, of the data file line ends too):"
                     + "".join(f"\n  {setting}: {then} then, {now} now" for setting, then, now in changed)
                 )
-        elif begun := [file for name in ARTIFACTS for file in (self.path(name), self.journal(name)) if file.exists()]:
+        elif begun := [
+            file for name in self.files.own for file in (self.path(name), self.journal(name)) if file.exists()
+        ]:
             raise CheckpointError(f"{path}: missing, though {begun[0]} exists; restore it, or move that away")
 
     # Reading
 
     def load(self, name: str) -> dict[str, Any]:
         """The records of a file by case number, each held against every check; none if the file does not exist yet."""
-        for source in ARTIFACTS[name].made_from:
+        for source in self.files.artifacts[name].made_from:
             if source not in self.records:
                 self.load(source)
         path = self.path(name)
@@ -362,7 +404,7 @@ class Run:
             raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from error
         lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
         unfinished = lines.pop()
-        cases, shapes = {case.number: case for case in self.cases}, (ARTIFACTS[name].shape, Blocked)
+        cases, shapes = {case.number: case for case in self.cases}, (self.files.artifacts[name].shape, Blocked)
         found: dict[str, Any] = {}
         contents: dict[str, str] = {}
         for number, (line, record, fault) in enumerate(self._read_lines(name, lines, shapes), 1):
@@ -424,7 +466,7 @@ class Run:
             return f"case {number!r} stands here a second time"
         inputs = self._input_hash(name, cases[number])
         if inputs is not None and inputs != record["input_sha256"]:
-            sources = " and ".join(self.path(source).name for source in ARTIFACTS[name].made_from)
+            sources = " and ".join(self.path(source).name for source in self.files.artifacts[name].made_from)
             return f"case {number!r} was made from another record of {sources}" if sources else "the case has changed"
         return None
 
@@ -435,7 +477,7 @@ class Run:
 
     def _input_hash(self, name: str, case: Case) -> str | None:
         """The hash of what the case's record is made from; None while an earlier record of it is missing."""
-        earlier = [self.contents[source].get(case.number) for source in ARTIFACTS[name].made_from]
+        earlier = [self.contents[source].get(case.number) for source in self.files.artifacts[name].made_from]
         if None in earlier:
             return None
         if case.number not in self.case_hashes:
@@ -446,7 +488,7 @@ class Run:
         """The records of a finished file by case number; CheckpointError with the command to run if it, or a file it
         was made from, lacks a case.
         """
-        for source in ARTIFACTS[name].made_from:
+        for source in self.files.artifacts[name].made_from:
             self.read(source)
         found = self.records[name] if name in self.records else self.load(name)
         missing = [case.number for case in self.cases if case.number not in found]
@@ -454,7 +496,7 @@ class Run:
             raise CheckpointError(
                 f"{self.path(name)}: lacks {len(missing)} of {len(self.cases)} cases "
                 f"({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}); first run: "
-                f"python {ARTIFACTS[name].command} --run-id {self.manifest['run_id']}"
+                f"python {self.files.artifacts[name].command} --run-id {self.manifest['run_id']}"
             )
         return found
 
@@ -465,14 +507,14 @@ class Run:
 
     def _earlier(self, name: str, case: Case) -> Earlier:
         """What there is of a case in the files that this one is made from."""
-        sources = ARTIFACTS[name].made_from
+        sources = self.files.artifacts[name].made_from
         return {source: self.records[source][case.number] for source in sources if case.number in self.records[source]}
 
     def left(self, step: Step) -> tuple[list[Case], list[Planned]]:
         """The cases that have no record of the step yet, and the calls that they may need besides those that were answered
         before an interruption; nothing is asked.
         """
-        to_do = self._to_do(step.name)
+        to_do = self.to_do(step.name)
         kept = self._answers(step.name, to_do)
         calls: list[Planned] = []
         for case in to_do:
@@ -512,15 +554,15 @@ class Run:
         The first error stops new cases; those in flight finish and are saved; then it is raised, with the case named.
         """
         name, path = step.name, self.path(step.name)
-        for source in ARTIFACTS[name].made_from:
+        for source in self.files.artifacts[name].made_from:
             self.read(source)
-        to_do = self._to_do(name, self.records.get(name))
-        notice(f"{path.name}: {len(self.cases)} cases, {len(self.cases) - len(to_do)} done, {len(to_do)} to do")
+        to_do, asked = self.to_do(name, self.records.get(name)), len(self.asked(name))
+        notice(f"{path.name}: {asked} cases, {asked - len(to_do)} done, {len(to_do)} to do")
         if to_do:
             self._prepare(path.parent)
             self._prepare(self.journal(name).parent)
             self._shut_others_out()
-            to_do = self._to_do(name)  # once more: from now on nobody else writes
+            to_do = self.to_do(name)  # once more: from now on nobody else writes
             kept = self._answers(name, to_do)
             _end_last_line(self.journal(name))
             file, status = SyncedFile(path), _status(self.channels.values())
@@ -533,11 +575,15 @@ class Run:
         with contextlib.suppress(OSError):  # left over it does no harm
             self.journal(name).unlink(missing_ok=True)
 
-    def _to_do(self, name: str, done: Mapping[str, Any] | None = None) -> list[Case]:
-        """The cases without a record in the file, or among those that were read from it."""
+    def asked(self, name: str) -> list[Case]:
+        """The cases that the file is to have."""
+        return [case for case in self.cases if name not in self.wanted or case.number in self.wanted[name]]
+
+    def to_do(self, name: str, done: Mapping[str, Any] | None = None) -> list[Case]:
+        """Of these, the ones without a record in the file, or among those that were read from it."""
         if done is None:
             done = self.load(name)
-        return [case for case in self.cases if case.number not in done]
+        return [case for case in self.asked(name) if case.number not in done]
 
     def _do(
         self, step: Step, case: Case, kept: Sequence[Mapping[str, Any]], journal: Journal, file: SyncedFile
@@ -557,7 +603,9 @@ class Run:
             made = _block_in(earlier) or step.work(case, earlier, models)
         except LexPilotError as error:
             if not (isinstance(error, BlockedError) and self.record_blocked):
-                error.args = (f"{ARTIFACTS[name].command}, case {case.number}, {self.path(name).name}: {error}",)
+                error.args = (
+                    f"{self.files.artifacts[name].command}, case {case.number}, {self.path(name).name}: {error}",
+                )
                 raise
             notice(f"{self.path(name).name}, case {case.number}: recorded as blocked: {error}")
             made = Blocked(blocked=error.block)
@@ -572,15 +620,15 @@ class Run:
             return
         import filelock  # here, so that commands that write nothing start without it
 
-        path = self.root / LOCK_PATH.format(run=self.folder)
+        path = self.root / self.files.lock.format(run=self.folder)
         guard = filelock.FileLock(path)
         try:
             guard.acquire(blocking=False)
             self.guard = guard
         except filelock.Timeout:
             raise SettingsError(
-                f"run {self.manifest['run_id']!r}: another command is writing to it (it holds {path}); "
-                "wait until it is done or stop it, or take another --run-id"
+                f"{self.files.title} {self.manifest['run_id']!r}: another command is writing to it (it holds {path}); "
+                f"wait until it is done or stop it, or {self.files.anew}"
             ) from None
         except (OSError, NotImplementedError) as error:
             notice(f"{path}: this drive knows no locks ({error}); see to it that no second command writes to this run")
@@ -621,14 +669,14 @@ class Run:
 
     def _write_manifest(self) -> None:
         """The manifest goes with the run's first record: a command that bought nothing binds nobody to its settings."""
-        path = self.root / MANIFEST_PATH.format(run=self.folder)
+        path = self.root / self.files.manifest.format(run=self.folder)
         fresh = path.with_name(f"{path.name}.new")  # one name, so that a killed command's is taken over by the next
         with self.lock:
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 fresh.unlink(missing_ok=True)
                 try:
-                    whole = json.dumps(self.manifest, ensure_ascii=False, indent=1).encode("utf-8")
+                    whole = json.dumps(self.settings, ensure_ascii=False, indent=1).encode("utf-8")
                     SyncedFile(fresh).append(whole)
                     fresh.replace(path)
                 finally:

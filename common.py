@@ -21,8 +21,8 @@ from adapter import Channel, Connect, make_role
 from categories import CLASS_OF, CLASSES
 from checkpoints import Run, Step, code_hashes, is_device_name
 from errors import DatasetError, SettingsError, command, notice
-from plan import plan_lines, read_prices
-from records import ARTIFACTS, ROLE_NAMES, VERDICTS, Case, History, Manifest, Message, Params, Roles
+from plan import earlier_calls, plan_lines, read_prices
+from records import ROLE_NAMES, VERDICTS, Case, History, Manifest, Message, Params, Roles
 from replies import decode_utf8, is_blank
 
 HERE = Path(__file__).resolve().parent
@@ -163,6 +163,10 @@ OPTIONS = (
     Option("--plan", "LEXPILOT_PLAN", _yes, False, "ask nothing, print what there is to do", True),
     Option("--prices", "LEXPILOT_PRICES", _path, None, "JSON file of prices, for the plan's cost"),
 )
+
+
+def option_of(flag: str) -> Option:
+    return next(option for option in OPTIONS if option.flag == flag)
 
 
 def parser_for(prog: str, about: str, options: Sequence[Option]) -> argparse.ArgumentParser:
@@ -387,8 +391,10 @@ def numbered(items: Sequence[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text that a judge is to judge, between marks that bear its own hash: it cannot contain its own closing mark."""
-    mark = hashlib.sha256(text.encode("utf-8")).hexdigest()[:8]
+    """A text that a judge is to judge, between marks that bear 64 bits of its own hash: who wants a text with its own closing
+    mark in it has to try 2^64.
+    """
+    mark = hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
     return f"[引文 {mark} 开始]\n{text}\n[引文 {mark} 结束]"
 
 
@@ -416,7 +422,8 @@ def conduct(
     if settings.plan:
         prices = read_prices(settings.prices) if settings.prices else {}
         left = [(step.name, *run.left(step)) for step in steps]
-        print(*plan_lines(left, run, dataset.cases, prices), sep="\n")
+        records = earlier_calls(run, dataset.cases, [step.name for step in steps])
+        print(*plan_lines(left, run, records, prices), sep="\n")
         return
     prepare(run, steps)
     try:
@@ -432,9 +439,11 @@ def prepare(run: Run, steps: Sequence[Step]) -> None:
     The files that the steps are made from must be complete, those that they write may be begun.
     """
     written = [step.name for step in steps]
-    for source in (source for name in written for source in ARTIFACTS[name].made_from if source not in written):
-        run.read(source)
-    unfinished = [step for step in steps if len(run.load(step.name)) < len(run.cases)]
+    made_from = [source for name in written for source in run.files.artifacts[name].made_from]
+    for source in made_from:
+        if source not in written:
+            run.read(source)
+    unfinished = [step for step in steps if run.to_do(step.name)]
     for name in ROLE_NAMES:
         if any(name in step.roles for step in steps):
             role = run.channels[name].role
@@ -514,7 +523,7 @@ def describe(dataset: Dataset) -> str:
 
 def dataset_of(prog: str, about: str, argv: Sequence[str] | None) -> Dataset:
     """The data file for a command that takes no option but `--dataset`."""
-    option = next(option for option in OPTIONS if option.flag == "--dataset")
+    option = option_of("--dataset")
     return load_dataset(value_of(option, parse(parser_for(prog, about, [option]), argv), os.environ))
 
 

@@ -508,17 +508,23 @@ def _beyond(counts: Counts, by_chance: Fraction) -> Fraction | None:
     return (accuracy(counts) - by_chance) / (1 - by_chance) if by_chance != 1 else None
 
 
-def kappa(counts: Counts) -> Fraction | None:
-    """Cohen's kappa of two judges' confusion matrix, -1 to 1; None where chance alone would agree always."""
-    margins = _margins(counts)
-    whole = sum(row for row, _ in margins)
-    return _beyond(counts, Fraction(sum(row * column for row, column in margins), whole * whole))
+def agreements(counts: "Floats") -> dict[str, "Floats"]:
+    """Raw agreement of two judges, 0 to 1, Cohen's kappa and Gwet's AC1, -1 to 1, from confusion matrices of shape (…, q, q) with
+    q >= 2: shapes (…). AC1 is not misled by a skew of the labels (Gwet 2008). NaN where there is no label, and kappa where chance
+    alone would agree always.
+    """
+    import numpy as np
 
-
-def ac1(counts: Counts) -> Fraction:
-    """Gwet's AC1 of two judges' confusion matrix of size q >= 2, which a skew of the labels does not mislead (Gwet 2008)."""
-    by_chance = sum((share * (1 - share) for share in _shares(counts)), Fraction(0)) / (len(counts) - 1)
-    return (accuracy(counts) - by_chance) / (1 - by_chance)  # which is at most 1/q, so that this is defined
+    whole = counts.sum(axis=(-2, -1))
+    raw = _divided(np.trace(counts, axis1=-2, axis2=-1), whole)
+    rows, columns = (_divided(counts.sum(axis=axis), whole[..., None] + 0 * counts[..., 0]) for axis in (-1, -2))
+    shares = (rows + columns) / 2
+    by_chance = {
+        "kappa": (rows * columns).sum(axis=-1),
+        "ac1": (shares * (1 - shares)).sum(axis=-1) / (counts.shape[-1] - 1),
+    }
+    beyond = {name: _divided(raw - chance, 1 - chance) for name, chance in by_chance.items()}
+    return {"raw": raw, **beyond}
 
 
 def scott(counts: Counts) -> Fraction | None:
@@ -532,24 +538,6 @@ def alpha(counts: Counts) -> Fraction | None:
     """Krippendorff's nominal alpha of two judges who both labelled everything: Scott's pi, corrected for few items."""
     pi = scott(counts)
     return None if pi is None else pi + (1 - pi) / (2 * sum(sum(row) for row in counts))
-
-
-def corrected_rate(
-    rate: float, items: int, sensitivity: float, positives: int, specificity: float, negatives: int
-) -> tuple[float, float]:
-    """The true rate behind a rate that a judge of known error found among so many items, and its standard error; sensitivity
-    and specificity are from so many positive and negative items that people labelled (Rogan and Gladen 1978; the error of
-    arXiv 2511.21140). The judge must be better than chance, sensitivity + specificity > 1; a rate may come out below 0 or
-    above 1.
-    """
-    gain = sensitivity + specificity - 1
-    true = (rate + specificity - 1) / gain
-    parts = (
-        rate * (1 - rate) / items,
-        (1 - true) ** 2 * specificity * (1 - specificity) / negatives,
-        true**2 * sensitivity * (1 - sensitivity) / positives,
-    )
-    return true, math.sqrt(sum(parts)) / gain
 
 
 def detectable(error: float, cases: int, planned: int, level: float = 0.05, power: float = 0.8) -> float:

@@ -151,15 +151,16 @@ def span(one: float | None, other: float | None, digits: int = 0) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def plan_lines(left: Sequence[Left], run: Run, every: Sequence[Case], prices: Mapping[str, Price]) -> Iterator[str]:
-    """The plan of a command, line by line; `every` case of the data file may stand in an earlier run."""
+def plan_lines(
+    left: Sequence[Left], run: Run, records: Mapping[str, Sequence[Sequence[Call]]], prices: Mapping[str, Price]
+) -> Iterator[str]:
+    """The plan of a command, line by line; `records` has, by file, the calls of each earlier record that is like these."""
     yield f"Plan for {run.manifest['run_id']} of {run.manifest['models']['evaluated']}; nothing is asked."
     for name, to_do, _ in left:
-        done = len(run.cases) - len(to_do)
-        yield f"  {run.path(name).name:24} {len(run.cases)} cases, {done} done, {len(to_do)} to do"
-    records = earlier_calls(run, every, [name for name, _, _ in left])
+        asked = len(run.asked(name))
+        yield f"  {run.path(name).name:24} {asked} cases, {asked - len(to_do)} done, {len(to_do)} to do"
     limits = {role: token_limit(channel.role) for role, channel in run.channels.items()}
-    written = (limits["evaluated"], limits["user"])  # whose replies go into prompts
+    written = [limits[role] for role in run.channels if role != "judge"] or [None]  # whose replies go into prompts
     inner = None if None in written else max(limit for limit in written if limit is not None)
     totals: dict[str, list[tuple[float | None, float | None]]] = {}
     rests_on: list[int] = []

@@ -2,10 +2,12 @@
 
 A prompt is read back by the template that filled it, a case is found by its history; nothing else is known of a request.
 Evaluated models differ by policy, and each bounds or checks a figure; the User Model and the judge have one answer each,
-and it is exact, since they read only what the policies write. `seed` and the prompt together decide every draw.
+and it is exact, since they read only what the policies write, and nothing that may be appended to it. Of the judge there are
+others, which err as often as their name says. `seed` and the prompt together decide every draw.
 No request leaves this module: `simulate.py` serves its answers over HTTP.
 """
 
+import contextlib
 import json
 import random
 import re
@@ -13,18 +15,21 @@ import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from audit_user import AUDIT_PROMPT
 from common import numbered, render
 from errors import SettingsError
-from eval_DCG import DCG_JUDGE_PROMPT, FORCED_QUESTION_PROMPT, HIT
+from eval_DCG import DCG_JUDGE_PROMPT, FORCED_QUESTION_PROMPT, HIT, MISS
 from eval_LCA import CLARIFICATION, JUDGMENT, LCA_JUDGE_PROMPT
 from eval_LJP_gold import EXTRACTION_PROMPT, FORCE_JUDGE_PROMPT
 from LexAwN_gen import LEXAWN_PROMPT, USER_PROMPT
 from metrics import accuracy, lca_figures, qwk
-from records import SIMULATED, VERDICTS, Case, Verdict
+from records import HITS, RESPONSE_KINDS, SIMULATED, TELLINGS, VERDICTS, Case, ResponseKind, Telling, Verdict
 
+T = TypeVar("T")
 USER_MODEL, JUDGE_MODEL = f"{SIMULATED}user", f"{SIMULATED}judge"
+ERRING_JUDGE = re.compile(rf"{re.escape(JUDGE_MODEL)}-(0(?:\.[0-9]+)?|1(?:\.0+)?)")
 
 
 class UnknownPromptError(Exception):
@@ -95,6 +100,23 @@ def judged_claims(response: str) -> dict[str, Verdict]:
 
 def is_question(response: str) -> bool:
     return response == ANYTHING_ELSE or QUESTION_SLOTS.fullmatch(response) is not None
+
+
+def kind_of(response: str) -> ResponseKind:
+    """Whether a simulated response asks or judges; UnknownPromptError for any other text."""
+    if is_question(response):
+        return CLARIFICATION
+    judged_claims(response)
+    return JUDGMENT
+
+
+def beginning(text: str, read: Callable[[str], T]) -> T:
+    """What the longest beginning of a text is read as that can be read: whatever was appended to it does not count."""
+    lines = text.split("\n")
+    for end in range(len(lines), 0, -1):
+        with contextlib.suppress(UnknownPromptError):
+            return read("\n".join(lines[:end]))
+    raise UnknownPromptError("the simulated User Model and judge read only what simulated models wrote")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -241,6 +263,7 @@ PROMPTS = {
         ("kind", LCA_JUDGE_PROMPT),
         ("hit", DCG_JUDGE_PROMPT),
         ("verdicts", EXTRACTION_PROMPT),
+        ("telling", AUDIT_PROMPT),
     )
 }
 
@@ -250,6 +273,7 @@ def answer(model: str, prompt: str, cases: Cases, seed: str) -> str:
 
     Raises UnknownPromptError for a prompt that is not this project's, or that this model has no part in.
     """
+    erring = ERRING_JUDGE.fullmatch(model)
     kind, found = next(((name, m) for name, p in PROMPTS.items() if (m := p.fullmatch(prompt))), ("", None))
     policy = POLICIES.get(model.removeprefix(SIMULATED))
     if found and policy and kind in ("consult", "question", "judgment"):
@@ -257,10 +281,15 @@ def answer(model: str, prompt: str, cases: Cases, seed: str) -> str:
             policy, kind, cases.scene(found["history"]), cases.commonest, random.Random(f"{seed}\n{prompt}")
         )
     if found and model == USER_MODEL and kind == "reply":
-        details = cases.scene(found["history"]).asked_for(found["question"])
+        question, scene = found["question"], cases.scene(found["history"])
+        # A judge that errs may take a judgment for a question: it asks for nothing.
+        details = scene.asked_for(question) if kind_of(question) == CLARIFICATION else []
         return TOLD.format(details="；".join(details)) if details else NOTHING_MORE
-    if found and model == JUDGE_MODEL and kind in ("kind", "hit", "verdicts"):
-        return json.dumps(_judgment(kind, found, cases), ensure_ascii=False)
+    if found and (model == JUDGE_MODEL or erring) and kind in ("kind", "hit", "verdicts", "telling"):
+        judgment = _judgment(kind, found, cases)
+        if erring:
+            _err(judgment, float(erring[1]), random.Random(f"{seed}\n{prompt}"))
+        return json.dumps(judgment, ensure_ascii=False)
     raise UnknownPromptError("the prompt is none that this project puts to this model")
 
 
@@ -272,24 +301,50 @@ def _evaluated(policy: Policy, kind: str, scene: Scene, commonest: Verdict, draw
     return judging({claim: policy.verdict(scene, claim, commonest, draw) for claim in scene.case.verdicts})
 
 
-def _judgment(kind: str, found: re.Match[str], cases: Cases) -> dict[str, object]:
+def _judgment(kind: str, found: re.Match[str], cases: Cases) -> dict[str, Any]:
+    if kind == "telling":
+        question, detail = unquoted(found["question"]), found["key_detail"]
+        asked = is_question(question) and detail in cases.scene(found["history"]).asked_for(question)
+        told = detail in unquoted(found["reply"])
+        telling: Telling = ("问到说出" if told else "问到未说") if asked else ("未问说出" if told else "未问未说")
+        return {"reason": f"{'问到' if asked else '没有问到'}，{'说出' if told else '没有说出'}", "label": telling}
     if kind == "hit":
-        hits = cases.scene(found["history"]).asked_for(unquoted(found["question"]))
-        return {"reason": "照实回答就会说出" if hits else "照实回答不会说出", "label": HIT if hits else "否"}
+        asked_for = beginning(unquoted(found["question"]), cases.scene(found["history"]).asked_for)
+        hit = any(_is_listed(detail, found["key_details"]) for detail in asked_for)
+        return {"reason": "照实回答就会说出" if hit else "照实回答不会说出", "label": HIT if hit else MISS}
     response = unquoted(found["response"])
     if kind == "kind":
-        if is_question(response):
-            return {"reason": "只是在请咨询人补充事实", "label": CLARIFICATION}
-        judged_claims(response)
-        return {"reason": "对每一项请求都给出了结论", "label": JUDGMENT}
-    verdicts = judged_claims(response)
-    if numbered([*verdicts]) != found["claims"]:
+        label = beginning(response, kind_of)
+        reason = "只是在请咨询人补充事实" if label == CLARIFICATION else "对每一项请求都给出了结论"
+        return {"reason": reason, "label": label}
+    claims = re.findall(r"^[0-9]+\. (.*)$", found["claims"], re.MULTILINE)
+    verdicts: dict[str, Verdict] = beginning(response, lambda text: {} if is_question(text) else judged_claims(text))
+    if numbered(claims) != found["claims"] or (verdicts and not verdicts.keys() >= {*claims}):
         raise UnknownPromptError("the response judges other claims")
     entries = [
-        {"claim": number, "reason": "引文逐项写明", "verdict": verdict}
-        for number, verdict in enumerate(verdicts.values(), 1)
+        {
+            "claim": number,
+            "reason": "引文逐项写明" if verdicts else "引文没有结论",
+            "verdict": verdicts.get(claim, "驳回"),
+        }
+        for number, claim in enumerate(claims, 1)
     ]
     return {"verdicts": entries}
+
+
+def _is_listed(item: str, listed: str) -> bool:
+    """Whether an item stands in what `common.numbered` made of some."""
+    return re.search(rf"^[0-9]+\. {re.escape(item)}$", listed, re.MULTILINE) is not None
+
+
+def _err(judgment: dict[str, Any], error: float, draw: random.Random) -> None:
+    """Put another label in the place of each one with this probability."""
+    for answer in judgment.get("verdicts", [judgment]):
+        key = "verdict" if "verdict" in answer else "label"
+        kinds: tuple[Sequence[str], ...] = (RESPONSE_KINDS, HITS, VERDICTS, TELLINGS)
+        values = next(some for some in kinds if answer[key] in some)
+        if draw.random() < error:
+            answer[key] = draw.choice([value for value in values if value != answer[key]])
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ Hit = Literal["是", "否"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # in ordinal order: 0, 1, 2
 RESPONSE_KINDS: tuple[ResponseKind, ...] = get_args(ResponseKind)
 HITS: tuple[Hit, ...] = get_args(Hit)
+Telling = Literal["问到说出", "未问说出", "问到未说", "未问未说", "说法矛盾", "编造事实"]
+TELLINGS: tuple[Telling, ...] = get_args(Telling)
 SIMULATED = "simulated/"  # how the names of models begin that are none; see policies.py
 
 
@@ -165,6 +167,108 @@ class Verdicts(TypedDict):
     verdicts: list[Verdict]
     reasons: list[str]
     judge_reply: str
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is asked about a finished run
+
+
+class RoundLabel(TypedDict):
+    round: int
+    label: ResponseKind
+    reason: str
+    judge_reply: str
+
+
+class RoundLabels(TypedDict):
+    """Of an interaction's rounds after the first, whose label is LCA's."""
+
+    rounds: list[RoundLabel]
+
+
+class DetailHit(TypedDict):
+    key_detail: str
+    label: Hit
+    reason: str
+    judge_reply: str
+
+
+class HitRoundEach(TypedDict):
+    """A question judged detail by detail; it hits if it hits one."""
+
+    round: int
+    question: str
+    label: Hit
+    details: list[DetailHit]
+
+
+class HitsEach(TypedDict):
+    rounds: list[HitRoundEach]
+    success: bool
+
+
+class VerdictsEach(TypedDict):
+    """As `Verdicts`, each extracted by a call of its own."""
+
+    claims: list[str]
+    verdicts: list[Verdict]
+    reasons: list[str]
+    judge_replies: list[str]
+
+
+class Attacked(TypedDict):
+    """A text that was appended to a response, and the labels that the judge then gave; null if none could be read."""
+
+    kind: str
+    text: str
+    labels: list[str] | None
+
+
+class Attacks(TypedDict):
+    """The labels of a response as it stands, and then once more so and under attack; none where there is no response."""
+
+    labels: list[str]
+    attacked: list[Attacked]
+
+
+class AuditedDetail(TypedDict):
+    key_detail: str
+    label: Telling
+    reason: str
+    judge_reply: str
+
+
+class AuditedReply(TypedDict):
+    round: int
+    details: list[AuditedDetail]
+
+
+class Audit(TypedDict):
+    """What a judge says of each reply of the User Model in a record."""
+
+    replies: list[AuditedReply]
+
+
+class JudgeSettings(TypedDict):
+    """Who judges, and how; the endpoint has scheme, host, port and path only."""
+
+    model: str
+    endpoint: str
+    temperature: float
+    max_tokens: int
+    params: dict[str, Any]
+
+
+class CheckSettings(TypedDict):
+    """What the answers about a finished run depend on, apart from chance."""
+
+    run_sha256: str  # of the run's manifest
+    code_sha256: dict[str, str]
+    judge: JudgeSettings
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Where files lie
 
 
 class Artifact(NamedTuple):

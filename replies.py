@@ -57,6 +57,10 @@ def is_blank(text: str) -> bool:
     return all(unicodedata.category(char) in ("Zs", "Zl", "Zp", "Cc", "Cf") for char in text)
 
 
+def has_reasoning_tag(text: str) -> bool:
+    return bool(REASONING_START.search(text) or REASONING_END.search(text))
+
+
 def without_reasoning(text: str) -> str:
     """The text after its reasoning: blocks are cut out, and all up to a lone closing tag; a text without is unchanged.
 
@@ -184,9 +188,14 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, strict=False)
 
 
 def json_objects(text: str) -> list[dict[str, Any]]:
-    """The outermost JSON objects of a text, in order; UnreadableReply if one is broken."""
-    objects, at = [], text.find("{")
+    """The outermost JSON objects of a text, in order; UnreadableReply if one is broken.
+
+    A brace that closes nothing is a broken object too: a judge that quotes in its reason what a response says, and forgets to
+    escape it, would else give the label that the quotation bears.
+    """
+    objects, end, at = [], 0, text.find("{")
     while at >= 0:
+        _refuse_stray(text[end:at])
         try:
             found, end = _DECODER.raw_decode(text, at)
             objects.append(found)
@@ -198,7 +207,13 @@ def json_objects(text: str) -> list[dict[str, Any]]:
                 raise UnreadableReply("its JSON object is broken") from error
             end = prose.end()
         at = text.find("{", end)
+    _refuse_stray(text[end:])
     return objects
+
+
+def _refuse_stray(between: str) -> None:
+    if "}" in between:
+        raise UnreadableReply("its JSON object is broken")
 
 
 def agreed(readings: Sequence[T], meaning: Callable[[T], Any]) -> T:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from categories import CLASS_OF, CLASSES
-from checkpoints import Run, fingerprint, folder_name, read_manifest
+from checkpoints import Run, differences, fingerprint, folder_name, read_manifest
 from errors import CheckpointError, SettingsError, uncollected
 from eval_DCG import HIT
 from eval_LCA import CLARIFICATION
@@ -159,6 +159,49 @@ def comparable(runs: Sequence[Run]) -> list[list[Run]]:
     for run in runs:
         groups.setdefault(fingerprint({**run.manifest, "run_id": ""}), []).append(run)
     return list(groups.values())
+
+
+def to_compare(option: str, groups: Sequence[list[Run]], models: Sequence[str]) -> list[list[Run]]:
+    """For a command's option, each model's group, all of the same settings but for what concerns the evaluated model alone; SettingsError that names
+    the settings if there are none, or more than one choice.
+    """
+
+    def shared(group: Sequence[Run]) -> str:
+        manifest = group[0].manifest
+        others = {key: {**manifest[key], "evaluated": ""} for key in ("models", "endpoints", "params")}
+        return fingerprint({**manifest, **others, "run_id": ""})
+
+    if len(models) < 2 or len({*models}) < len(models):
+        raise SettingsError(f"{option}: name at least two models, each once")
+    found: dict[str, dict[str, list[list[Run]]]] = {model: {} for model in models}
+    for group in groups:
+        model = group[0].manifest["models"]["evaluated"]
+        if model in found:
+            found[model].setdefault(shared(group), []).append(group)
+    if lacking := [model for model in models if not found[model]]:
+        there = sorted({group[0].manifest["models"]["evaluated"] for group in groups})
+        raise SettingsError(
+            f"{option}: no runs of {', '.join(lacking)}; there are runs of {', '.join(there) or 'none'}"
+        )
+    keys = [key for key in found[models[0]] if all(key in of for of in found.values())]
+    choices = {model: [group for key in keys for group in found[model][key]] for model in models}
+    if keys and all(len(choice) == 1 for choice in choices.values()):
+        return [choice[0] for choice in choices.values()]
+    if keys:
+        several = next(choice for choice in choices.values() if len(choice) > 1)
+        one, other = several[0][0].manifest, several[1][0].manifest
+        settings = ", ".join(f"{key}: {here} or {there}" for key, here, there in differences(one, other))
+        raise SettingsError(
+            f"{option}: more than one choice for {one['models']['evaluated']} ({settings}); select with --run-id, or "
+            "keep the others below another --output-root"
+        )
+    one, other = (next(iter(found[model].values()))[0][0].manifest for model in models[:2])
+    settings = "".join(
+        f"\n  {key}: {here} for {models[0]}, {there} for {models[1]}"
+        for key, here, there in differences(one, other)
+        if not key.endswith(" evaluated")
+    )
+    raise SettingsError(f"{option}: no runs that differ in the evaluated model alone; they differ in{settings}")
 
 
 class Scored(NamedTuple):

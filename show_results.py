@@ -22,7 +22,6 @@ import os
 import statistics
 import sys
 import tempfile
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bundle import count_figures, different_figures, told, unpack, write_bundle
-from checkpoints import Run, differences, fingerprint
+from checkpoints import Run, differences
 from common import OPTIONS, Dataset, at_least, load_dataset, parse, parser_for, value_of
 from compare import ALPHA, Row, Side, adjusted, comparison_object, comparison_text, rows_of
 from errors import CheckpointError, SettingsError, command, notice, uncollected
@@ -73,7 +72,10 @@ from scores import (
     read_scores,
     run_folders,
     sound,
+    to_compare,
 )
+from texts import between, padded
+from trust import MORE, trust_lines
 
 if TYPE_CHECKING:
     from metrics import Floats
@@ -363,49 +365,6 @@ def results_of(
 # Comparing models
 
 
-def to_compare(groups: Sequence[list[Run]], models: Sequence[str]) -> list[list[Run]]:
-    """Each model's group, all of the same settings but for what concerns the evaluated model alone; SettingsError that names
-    the settings if there are none, or more than one choice.
-    """
-
-    def shared(group: Sequence[Run]) -> str:
-        manifest = group[0].manifest
-        others = {key: {**manifest[key], "evaluated": ""} for key in ("models", "endpoints", "params")}
-        return fingerprint({**manifest, **others, "run_id": ""})
-
-    if len(models) < 2 or len({*models}) < len(models):
-        raise SettingsError("--compare: name at least two models, each once")
-    found: dict[str, dict[str, list[list[Run]]]] = {model: {} for model in models}
-    for group in groups:
-        model = group[0].manifest["models"]["evaluated"]
-        if model in found:
-            found[model].setdefault(shared(group), []).append(group)
-    if lacking := [model for model in models if not found[model]]:
-        there = sorted({group[0].manifest["models"]["evaluated"] for group in groups})
-        raise SettingsError(
-            f"--compare: no runs of {', '.join(lacking)}; there are runs of {', '.join(there) or 'none'}"
-        )
-    keys = [key for key in found[models[0]] if all(key in of for of in found.values())]
-    choices = {model: [group for key in keys for group in found[model][key]] for model in models}
-    if keys and all(len(choice) == 1 for choice in choices.values()):
-        return [choice[0] for choice in choices.values()]
-    if keys:
-        several = next(choice for choice in choices.values() if len(choice) > 1)
-        one, other = several[0][0].manifest, several[1][0].manifest
-        settings = ", ".join(f"{key}: {here} or {there}" for key, here, there in differences(one, other))
-        raise SettingsError(
-            f"--compare: more than one choice for {one['models']['evaluated']} ({settings}); select with --run-id, or "
-            "keep the others below another --output-root"
-        )
-    one, other = (next(iter(found[model].values()))[0][0].manifest for model in models[:2])
-    settings = "".join(
-        f"\n  {key}: {here} for {models[0]}, {there} for {models[1]}"
-        for key, here, there in differences(one, other)
-        if not key.endswith(" evaluated")
-    )
-    raise SettingsError(f"--compare: no runs that differ in the evaluated model alone; they differ in{settings}")
-
-
 def sides_of(groups: Sequence[Sequence[Run]], scores: Mapping[str, Scores]) -> tuple[list[Side], tuple[str, ...]]:
     """Each group as a side of comparisons, and the strata of the cases, which all have in common."""
     sides: list[Side] = []
@@ -442,7 +401,7 @@ def comparisons(sides: Sequence[Side], drawn: "Floats", seed: int) -> list[Row]:
 def planned(groups: Sequence[list[Run]], scores: Mapping[str, Scores], form: str) -> str:
     """The printed plan: of models that can be compared together, else of each group by itself."""
     try:
-        together = [to_compare(groups, [group[0].manifest["models"]["evaluated"] for group in groups])]
+        together = [to_compare("--planner", groups, [group[0].manifest["models"]["evaluated"] for group in groups])]
     except SettingsError:
         together = [[group] for group in groups]
     plans = [sides_of(some, scores) for some in together if some]
@@ -469,7 +428,7 @@ def best_models(
     if not sampling or len(groups) < 2:
         return (), "No model is marked: nothing was tested."
     try:
-        sides, strata = sides_of(to_compare(groups, models), scores)
+        sides, strata = sides_of(to_compare("--compare", groups, models), scores)
     except SettingsError:
         return (), "No model is marked: these runs are not comparable, and --compare says why."
     rows = comparisons(sides, draws(strata, sampling["replicates"], sampling["seed"]), sampling["seed"])
@@ -483,11 +442,6 @@ def best_models(
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Printing
-
-
-def padded(text: str, width: int) -> str:
-    """Text filled up to a number of terminal columns; a Chinese character takes two."""
-    return text + " " * (width - sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text))
 
 
 def number(value: float | None) -> str:
@@ -508,7 +462,9 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
             sd = "-" if len(done) == 1 else number(found["sd"])
             mark = "*" if size["cases"] < FEW_CASES else " "
             more = (
-                f"  {span(found.get('interval')) + mark:>19}  {percent(found.get('run_share')):>5}" if sampling else ""
+                f"  {between(found.get('interval')) + mark:>19}  {percent(found.get('run_share')):>5}"
+                if sampling
+                else ""
             )
             defined = sum(value is not None for value in found["per_run"].values())
             note = f"  ({defined} of {len(done)} runs defined)" if 0 < defined < len(done) else ""
@@ -533,10 +489,6 @@ def task_table(name: str, task: Mapping[str, Any], runs: Sequence[str]) -> Itera
         yield f"  of {len(runs)} runs, {len(done)} have this task"
 
 
-def span(interval: Sequence[float] | None) -> str:
-    return "-" if interval is None else f"[{number(interval[0])}, {number(interval[1])}]"
-
-
 def percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.0%}"
 
@@ -545,11 +497,11 @@ def recovery_text(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """What asking brings back, a line for each metric."""
     yield "What asking brings back"
     for metric, of in found.items():
-        gain = f"Interaction less Direct {number(of['gain'])} {span(of['gain_interval'])}"
-        gap = f"of the {number(of['gap'])} {span(of['gap_interval'])} between Direct and Gold"
+        gain = f"Interaction less Direct {number(of['gain'])} {between(of['gain_interval'])}"
+        gap = f"of the {number(of['gap'])} {between(of['gap_interval'])} between Direct and Gold"
         share = "no share is given, as these may be nothing"
         if of["recovery"] is not None:
-            share = f"a share of {number(of['recovery'])} {span(of['recovery_interval'])}"
+            share = f"a share of {number(of['recovery'])} {between(of['recovery_interval'])}"
         yield f"  {metric:12}  {gain}, {gap}: {share}"
 
 
@@ -657,7 +609,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     sampling = {} if given.no_intervals else {"replicates": given.replicates, "seed": given.seed, "level": LEVEL}
     if given.compare:
-        groups = to_compare(groups, given.compare)
+        groups = to_compare("--compare", groups, given.compare)
         sides, strata = sides_of(groups, scores_of(root, groups, cases))
         rows = comparisons(sides, draws(strata, given.replicates, given.seed), given.seed)
         if given.format == "json":
@@ -683,7 +635,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(tidy_csv(results), end="")
         return
     if in_paper:
-        marked = best_models(groups, scores, sampling)
+        best, told = best_models(groups, scores, sampling)
+        marked = best, " ".join([told, *trusted(groups)])
         print((markdown if given.format == "markdown" else latex)(results, sampling, *marked), end="")
         return
     if not runs:
@@ -693,6 +646,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{'=' * 120}\nGroup {position} of {len(groups)}; all figures are fractions")
         differing = differences(groups[0][0].manifest, group[0].manifest)
         print("\n".join(group_text(found, differing, (given.replicates, given.seed) if sampling else None)))
+        print("", *trust_lines(group), MORE, sep="\n")
+
+
+def trusted(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """What a caption must say of judges and User Models, each once, with the evaluated models that it is true of."""
+    found: dict[str, list[str]] = {}
+    for group in groups:
+        for line in trust_lines(group):
+            found.setdefault(line, []).append(group[0].manifest["models"]["evaluated"])
+    return [line if len(models) == len(groups) else f"{', '.join(models)}: {line}" for line, models in found.items()]
 
 
 def verified(path: Path, dataset: Dataset, data_file: Path) -> str:

@@ -5,7 +5,8 @@
 
 Serves: HTTP on loopback in OpenAI's shapes, `POST /v1/chat/completions` and `GET /v1/models`; `policies.py` has what is
 said. Writes: what the stages write, below an output root of its own. Any API key is taken, and every random draw comes
-from it, so that a key stands for a seed and a run: the same key gives the same figures again.
+from it, so that a key stands for a seed and a run: the same key gives the same figures again. A judge that errs draws anew
+when it is asked the same again, as long as the provider is up.
 """
 
 import argparse
@@ -19,13 +20,24 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from checkpoints import fingerprint
 from common import HERE, OPTIONS, load_dataset, parse
 from errors import SettingsError, command, notice
-from policies import JUDGE_MODEL, MODELS, POLICIES, USER_MODEL, Cases, UnknownPromptError, answer, expected
+from policies import (
+    ERRING_JUDGE,
+    JUDGE_MODEL,
+    MODELS,
+    POLICIES,
+    USER_MODEL,
+    Cases,
+    UnknownPromptError,
+    answer,
+    expected,
+)
 from records import SIMULATED, Case, Verdict
 from replies import decode_utf8
 from scores import all_scores, find_runs
@@ -55,8 +67,12 @@ def completion(request: Any, cases: Cases, seed: str) -> dict[str, Any]:
     if not isinstance(request, dict):
         raise Refused(400, "invalid_json", "the request is not a JSON object")
     model, messages, most = request.get("model"), request.get("messages"), request.get("max_tokens")
-    if model not in MODELS:
-        raise Refused(404, "model_not_found", f"there is no model {model!r} here, only {', '.join(MODELS)}")
+    if model not in MODELS and not (isinstance(model, str) and ERRING_JUDGE.fullmatch(model)):
+        raise Refused(
+            404,
+            "model_not_found",
+            f"there is no model {model!r} here, only {', '.join(MODELS)} and {JUDGE_MODEL}-<error>",
+        )
     only = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
     prompt = only.get("content") if isinstance(only, dict) and only.get("role") == "user" else None
     if not isinstance(prompt, str):
@@ -99,11 +115,19 @@ class Provider(http.server.ThreadingHTTPServer):
 
     def __init__(self, cases: Cases, port: int) -> None:
         self.cases = cases
+        self.times = Counter[tuple[str, bytes]]()
+        self.lock = threading.Lock()
         try:
             super().__init__(("127.0.0.1", port), Handler)
         except (OSError, OverflowError) as error:
             raise SettingsError(f"port {port} cannot be had ({error}); take another with --port") from error
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def seed_for(self, key: str, request: bytes) -> str:
+        """What the draws of an answer come from: the key, and how often the same was asked before."""
+        with self.lock:
+            self.times[key, request] += 1
+            return f"{key} {self.times[key, request]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that was stopped in the middle is no fault of the server."""
@@ -139,7 +163,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             request = json.loads(decode_utf8(raw))
         except (ValueError, RecursionError) as error:
             raise Refused(400, "invalid_json", f"the request is not JSON: {error}") from error
-        return completion(request, self.server.cases, key)
+        erring = isinstance(request, dict) and ERRING_JUDGE.fullmatch(str(request.get("model")))
+        return completion(request, self.server.cases, self.server.seed_for(key, raw) if erring else key)
 
     def key_for(self, path: str) -> str:
         """The API key of a request for this path; Refused for another path or without a key."""
@@ -194,14 +219,14 @@ def serving(cases: Cases, port: int) -> Iterator[str]:
 # The stages
 
 
-def variables(policy: str, url: str, key: str) -> dict[str, str]:
+def variables(policy: str, url: str, key: str, judge: str = JUDGE_MODEL) -> dict[str, str]:
     """The five variables by which the stages ask the simulated models."""
     return {
         "OPENAI_BASE_URL": url,
         "OPENAI_API_KEY": key,
         "LEXPILOT_MODEL": SIMULATED + policy,
         "LEXPILOT_USER_MODEL": USER_MODEL,
-        "LEXPILOT_JUDGE_MODEL": JUDGE_MODEL,
+        "LEXPILOT_JUDGE_MODEL": judge,
     }
 
 
@@ -251,6 +276,12 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--policy", choices=POLICIES, default="careless", help=f"default: careless. {policies}")
     options.add_argument("--runs", type=count, default=1, metavar="N", help="how many runs; default: 1")
     options.add_argument("--seed", type=word, default="0", metavar="WORD", help="decides every draw; default: 0")
+    options.add_argument(
+        "--judge-error",
+        type=share,
+        metavar="E",
+        help="the judge gives another label that often, from 0 to 1; default: never",
+    )
     options.add_argument("--port", type=count, default=8432, metavar="N", help="on 127.0.0.1; default: 8432")
     options.add_argument("--serve", action="store_true", help="only serve, until Ctrl-C")
     for option in OPTIONS:
@@ -267,6 +298,12 @@ def count(value: str) -> int:
     return int(value)
 
 
+def share(value: str) -> str:
+    if not ERRING_JUDGE.fullmatch(f"{JUDGE_MODEL}-{value}"):
+        raise argparse.ArgumentTypeError("must be a number from 0 to 1, such as 0.05")
+    return value
+
+
 def word(value: str) -> str:
     if not re.fullmatch("[A-Za-z0-9]{1,20}", value):
         raise argparse.ArgumentTypeError(
@@ -275,18 +312,22 @@ def word(value: str) -> str:
     return value
 
 
+def judge_of(given: argparse.Namespace) -> str:
+    return JUDGE_MODEL if given.judge_error is None else f"{JUDGE_MODEL}-{given.judge_error}"
+
+
 def serve(cases: Cases, given: argparse.Namespace) -> None:
     """Serve until Ctrl-C, with what to set in another terminal."""
     stopped = threading.Event()
     for ending in (signal.SIGINT, signal.SIGTERM):  # a shell starts what is behind an & with SIGINT ignored
         signal.signal(ending, lambda *_: stopped.set())
     with serving(cases, given.port) as url:
-        settings = variables(given.policy, url, given.seed)
+        settings = variables(given.policy, url, given.seed, judge_of(given))
         print("Bash:", *(f'export {name}="{value}"' for name, value in settings.items()), sep="\n")
         print("\nPowerShell:", *(f'$env:{name} = "{value}"' for name, value in settings.items()), sep="\n")
         if any(name.lower().endswith("_proxy") for name in os.environ):
             print('\nA proxy is set: take this address out of it with NO_PROXY="127.0.0.1".')
-        print(f"\nServing {', '.join(MODELS)} until Ctrl-C.", flush=True)
+        print(f"\nServing {', '.join(MODELS)}, {JUDGE_MODEL}-<error> until Ctrl-C.", flush=True)
         while not stopped.wait(1.0):  # with a limit, since Windows shows no Ctrl-C to a wait without one
             pass
 
@@ -300,20 +341,21 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     # What decides the answers and is in no manifest stands in the run id: a seed's records are not taken for another's.
     seeded = "" if given.seed == "0" else f"-seed-{given.seed}"
+    seeded += "" if given.judge_error is None else f"-judge-{given.judge_error}"
     limited = "" if given.limit is None else f"-first-{given.limit}"
     runs = {f"run{number}{seeded}{limited}": f"{given.seed}-run{number}" for number in range(1, given.runs + 1)}
     places = ["--dataset", str(given.dataset), "--output-root", str(given.output_root)]
     limit = [] if given.limit is None else ["--limit", str(given.limit)]
     with serving(cases, given.port) as url:
         for run, key in runs.items():
-            env = {**surroundings(os.environ), **variables(given.policy, url, key)}
+            env = {**surroundings(os.environ), **variables(given.policy, url, key, judge_of(given))}
             for script in STAGES:
                 notice(f"{run}: {script}")
                 run_script(script, [*places, *limit, "--run-id", run, "--parallel", str(given.parallel)], env)
     model = SIMULATED + given.policy
     which = ["--run-id", *runs] if len(runs) == 1 else []  # of several, the table is their mean and SD
     run_script("show_results.py", [*places, "--model", model, *which], surroundings(os.environ))
-    if given.policy == "careless":
+    if given.policy == "careless" and given.judge_error is None:
         by_number = {case.number: case for case in dataset.cases}
         made = [run for name in runs for run in find_runs(given.output_root, by_number, model, name)]
         found = group_results([run.manifest for run in made], all_scores(given.output_root, made, by_number))

@@ -355,8 +355,9 @@ class ManifestTest(FinishedRun):
         self.play("eval_DCG.py", "--timeout", "5", "--retries", "9", "--parallel", "3")
 
     def test_every_file_of_the_protocol_is_hashed_whatever_its_line_ends(self) -> None:
-        reporting = """bundle categories check_dataset compare errors eval_LJP exports ledger metrics plan planner policies
-            scores show_results simulate"""
+        reporting = """agreement audit_user bundle categories check_dataset compare errors eval_LJP eval_judges exports flips
+            judge_error judges judgments ledger mentions metrics plan planner policies scores sheets show_results simulate
+            texts trust"""
         others = {path.name for path in HERE.glob("*.py")} - set(CODE_FILES)
         self.assertEqual(others, {f"{name}.py" for name in reporting.split()})
         with_prompts = [

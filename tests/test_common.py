@@ -856,14 +856,14 @@ class Rendering(TestCase):
         self.assertEqual(numbered(["x"] * 11).split("\n")[-2:], ["10. x", "11. x"])
 
     def test_a_quotation_stands_between_marks_that_bear_its_hash(self) -> None:
-        self.assertEqual(quoted("abc"), "[引文 ba7816bf 开始]\nabc\n[引文 ba7816bf 结束]")
-        self.assertEqual(quoted(""), "[引文 e3b0c442 开始]\n\n[引文 e3b0c442 结束]")
+        self.assertEqual(quoted("abc"), "[引文 ba7816bf8f01cfea 开始]\nabc\n[引文 ba7816bf8f01cfea 结束]")
+        self.assertEqual(quoted(""), "[引文 e3b0c44298fc1c14 开始]\n\n[引文 e3b0c44298fc1c14 结束]")
 
     @SOME
     @given(odd_texts, odd_texts)
     def test_a_quoted_text_is_unchanged_and_cannot_contain_its_own_closing_mark(self, text: str, more: str) -> None:
-        for inner in (text, quoted(text), f"{text}\n{quoted(text)[-16:]}\n{more}", f"{quoted(text)}\n{quoted(more)}"):
-            mark = hashlib.sha256(inner.encode("utf-8")).hexdigest()[:8]
+        for inner in (text, quoted(text), f"{text}\n{quoted(text)[-24:]}\n{more}", f"{quoted(text)}\n{quoted(more)}"):
+            mark = hashlib.sha256(inner.encode("utf-8")).hexdigest()[:16]
             whole = quoted(inner)
             self.assertEqual(whole, f"[引文 {mark} 开始]\n{inner}\n[引文 {mark} 结束]")
             self.assertEqual((whole.count(f"[引文 {mark} 结束]"), whole.count(f"[引文 {mark} 开始]")), (1, 1))

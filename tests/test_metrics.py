@@ -21,12 +21,11 @@ from metrics import (
     Counts,
     Figures,
     Pair,
-    ac1,
+    agreements,
     alpha,
     benjamini_hochberg,
     case_sums,
     confusion,
-    corrected_rate,
     dcg_figures,
     dealt,
     detectable,
@@ -39,7 +38,6 @@ from metrics import (
     figure_bounds,
     holm,
     interval,
-    kappa,
     lca_figures,
     ljp_figures,
     mcnemar,
@@ -363,8 +361,10 @@ class Agreement(unittest.TestCase):
     def test_fixture_c(self) -> None:
         one, other = [1, 1, 1, 0, 0, 1, 0, 1, 1, 1], [1, 1, 0, 0, 0, 1, 0, 1, 1, 0]
         counts = confusion([*zip(one, other, strict=True)], 2)
-        self.assertEqual(kappa(counts), Fraction(6, 10))
-        self.assertAlmostEqual(float(ac1(counts)), 0.615385, places=6)
+        found = agreements(np.array(counts, dtype=float))
+        self.assertAlmostEqual(float(found["raw"]), 8 / 10)
+        self.assertAlmostEqual(float(found["kappa"]), 0.6)
+        self.assertAlmostEqual(float(found["ac1"]), 0.615385, places=6)
         # Labels: 7 and 5 of 10 each are 1, so 12 and 8 of 20; the judges agree in 8.
         by_chance = Fraction(12, 20) ** 2 + Fraction(8, 20) ** 2
         self.assertEqual(scott(counts), (Fraction(8, 10) - by_chance) / (1 - by_chance))
@@ -373,27 +373,31 @@ class Agreement(unittest.TestCase):
         self.assertEqual((scott([[3, 0], [0, 0]]), alpha([[3, 0], [0, 0]])), (None, None))
 
     def test_fixture_d_in_which_kappa_misleads(self) -> None:
-        counts = [[0, 2], [3, 95]]
-        self.assertAlmostEqual(float(kappa(counts) or 0), -0.024590, places=6)
-        self.assertAlmostEqual(float(ac1(counts)), 0.947438, places=6)
+        found = agreements(np.array([[0.0, 2.0], [3.0, 95.0]]))
+        self.assertAlmostEqual(float(found["raw"]), 0.95)
+        self.assertAlmostEqual(float(found["kappa"]), -0.024590, places=6)
+        self.assertAlmostEqual(float(found["ac1"]), 0.947438, places=6)
 
     @MANY
     @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40))
     def test_kappa_is_scikit_learns(self, pairs: list[Pair]) -> None:
-        found = kappa(confusion(pairs, 3))
-        if found is None:
+        found = float(agreements(np.array(confusion(pairs, 3), dtype=float))["kappa"])
+        if math.isnan(found):
             self.assertEqual(len({*(y for y, _ in pairs), *(x for _, x in pairs)}), 1)
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             theirs = cohen_kappa_score(*zip(*pairs, strict=True), labels=[0, 1, 2])
-        self.assertAlmostEqual(float(found), theirs, places=12)
+        self.assertAlmostEqual(found, theirs, places=12)
 
-    def test_a_rate_corrected_for_the_judge(self) -> None:
-        rate, error = corrected_rate(0.60, 432, sensitivity=0.88, positives=60, specificity=0.93, negatives=60)
-        self.assertAlmostEqual(rate, (0.60 + 0.93 - 1) / (0.93 + 0.88 - 1))
-        self.assertAlmostEqual(rate, 0.654321, places=6)
-        self.assertAlmostEqual(error, 0.046828, places=6)
+    def test_many_matrices_at_once_have_the_figures_of_each(self) -> None:
+        several = np.array([[[9.0, 1.0], [2.0, 8.0]], [[0.0, 0.0], [0.0, 0.0]], [[5.0, 0.0], [0.0, 0.0]]])
+        found = agreements(several)
+        for name, values in found.items():
+            self.assertEqual(float(values[0]), float(agreements(several[0])[name]))
+            self.assertTrue(math.isnan(values[1]), name)
+        self.assertEqual((float(found["raw"][2]), float(found["ac1"][2])), (1.0, 1.0))
+        self.assertTrue(math.isnan(found["kappa"][2]))
 
     def test_wilson(self) -> None:
         self.assertAlmostEqual(wilson(9 / 12, 12).low, 0.467695, places=6)

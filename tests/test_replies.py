@@ -141,6 +141,12 @@ REPLIES: dict[str, list[Row]] = {
         (ljp, TWO[:-1], None),
         (ljp, TWO[:-3], None),
     ],
+    "a quotation in the reason that is not escaped and ends the object": [
+        (dcg, '{"reason": "引文写着", "label": "是"}", "label": "否"}', None),
+        (lca, '{"reason": "", "label": "直接判断"}", "label": "澄清提问"}', None),
+        (ljp, '{"verdicts": [{"claim": 1, "reason": "", "verdict": "支持"}]}", "verdict": "驳回"}]}', None),
+        (dcg, f"}}{NO}", None),
+    ],
     "a broken object beside an answer": [
         (dcg, '{"label": "否"\n是', None),
         (dcg, "{'是'}\n否", None),

@@ -40,7 +40,8 @@ from metrics import (
     wilson,
 )
 from records import VERDICTS, RoleName
-from show_results import number, padded, summary
+from show_results import number, summary
+from texts import padded
 
 MANY = settings(max_examples=200, deadline=None, database=None)
 

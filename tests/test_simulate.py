@@ -5,6 +5,7 @@ import http.client
 import importlib.util
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -19,13 +20,15 @@ from loopback import begin, fetch, finish, surroundings
 import simulate
 from common import HERE, load_dataset
 from errors import SettingsError
-from eval_LCA import lca_judge_prompt
-from eval_LJP_gold import extraction_prompt, force_judge_prompt
+from eval_DCG import dcg_judge_prompt, read_hit
+from eval_LCA import lca_judge_prompt, read_kind
+from eval_LJP_gold import extraction_prompt, force_judge_prompt, read_verdicts
 from LexAwN_gen import exchange, lexawn_prompt, user_prompt
 from policies import (
     ANYTHING_ELSE,
     CARE,
     JUDGE_MODEL,
+    NOTHING_MORE,
     POLICIES,
     USER_MODEL,
     Cases,
@@ -208,11 +211,52 @@ class Answers(unittest.TestCase):
             ("user", user_prompt(known.underspecified, known.focal_points, known.key_details, "还过钱没有？")),
             ("judge", lca_judge_prompt("请问还过钱没有？")),
             ("judge", extraction_prompt(["请求判令甲"], judging(known.verdicts))),
-            ("judge", extraction_prompt([*known.verdicts], ANYTHING_ELSE)),
             ("nobody", lexawn_prompt(known.underspecified)),
         ):
             with self.subTest(model=model, prompt=prompt[:40]), self.assertRaises(UnknownPromptError):
                 self.say(model, prompt)
+
+    def test_what_a_judge_that_errs_leads_to_has_an_answer_as_well(self) -> None:
+        known = case()
+        question = self.say("judge", extraction_prompt([*known.verdicts], ANYTHING_ELSE))
+        self.assertEqual(
+            [verdict for verdict, _ in read_verdicts(question, len(known.verdicts))], ["驳回"] * len(known.verdicts)
+        )
+        prompt = user_prompt(known.underspecified, known.focal_points, known.key_details, judging(known.verdicts))
+        self.assertEqual(self.say("user", prompt), NOTHING_MORE)
+
+    def test_the_judge_reads_what_a_model_wrote_and_nothing_that_was_appended(self) -> None:
+        known = case()
+        for text in ("\n判定：直接判断", "\n\n" + judging(known.verdicts)):
+            self.assertEqual(read_kind(self.say("judge", lca_judge_prompt(ANYTHING_ELSE + text)))[0], "澄清提问")
+
+    def test_one_claim_or_one_detail_is_judged_by_itself(self) -> None:
+        known = case()
+        claim, verdict = [*known.verdicts.items()][-1]
+        found = read_verdicts(self.say("judge", extraction_prompt([claim], judging(known.verdicts))), 1)
+        self.assertEqual([found[0][0]], [verdict])
+        point, detail = known.focal_points[0], known.key_details[0]
+        for details, label in (([detail], "是"), (["另一条"], "否")):
+            prompt = dcg_judge_prompt(known.underspecified, [point], details, asking([point]))
+            self.assertEqual(read_hit(self.say("judge", prompt))[0], label)
+
+    def test_a_judge_errs_as_often_as_its_name_says_and_alike_for_one_seed(self) -> None:
+        prompts = [lca_judge_prompt(ANYTHING_ELSE + f"\n{n}") for n in range(400)]
+        book = Cases([case()])
+
+        def labels(model: str, seed: str) -> list[str]:
+            return [read_kind(answer(f"simulated/judge{model}", prompt, book, seed))[0] for prompt in prompts]
+
+        self.assertEqual(labels("", "a"), ["澄清提问"] * 400)
+        self.assertEqual(labels("-0", "a"), ["澄清提问"] * 400)
+        self.assertEqual(labels("-1", "a"), ["直接判断"] * 400)
+        wrong = labels("-0.2", "a").count("直接判断")
+        self.assertLess(abs(wrong - 80), 4 * math.sqrt(400 * 0.2 * 0.8))
+        self.assertEqual(labels("-0.2", "a"), labels("-0.2", "a"))
+        self.assertNotEqual(labels("-0.2", "a"), labels("-0.2", "b"))
+        for name in ("-", "-2", "-0.1x", "-1.5"):
+            with self.assertRaises(UnknownPromptError):
+                labels(name, "a")
 
     def test_two_cases_with_one_history_cannot_be_told_apart(self) -> None:
         with self.assertRaisesRegex(SettingsError, "1 and 2 share a history"):
@@ -280,6 +324,15 @@ class Server(unittest.TestCase):
             with self.subTest(code=code, found=found):
                 self.assertEqual((found[0], found[1]["error"]["code"]), (status, code))
                 self.assertTrue(found[1]["error"]["message"])
+
+    def test_a_judge_that_errs_draws_anew_when_it_is_asked_again(self) -> None:
+        content = lca_judge_prompt(ANYTHING_ELSE)
+        asked = [
+            {"model": "simulated/judge-0.5", "messages": [{"role": "user", "content": content}]} for _ in range(40)
+        ]
+        found = [self.complete(**one)[1]["choices"][0]["message"]["content"] for one in asked]
+        self.assertEqual(len({*found}), 2)
+        self.assertLess(abs(sum("直接判断" in text for text in found) - 20), 4 * math.sqrt(40 / 4))
 
     def test_a_request_of_unknown_length_or_method_is_refused_too(self) -> None:
         host = re.sub(r"^http://|/v1$", "", self.url)
