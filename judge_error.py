@@ -228,19 +228,30 @@ STEPS = 300
 def undone(counts: "Floats", moves: "Floats") -> "Floats":
     """The counts, of shape (…, width), that are likeliest to have become these by the moves, of shape (…, width, width).
 
-    Never negative, and with the same total. Where the moves can be inverted without leaving that space, it is their inverse.
+    Never negative, and with the same total: the moves' inverse where that is so, and else what expectation maximisation comes to.
     """
     import numpy as np
 
-    whole = counts.sum(axis=-1, keepdims=True)
-    inverse = np.einsum("...i,...ij->...j", counts, np.linalg.pinv(moves))
-    found: Floats = np.maximum(
-        inverse, 1e-3 * whole + 1e-9
-    )  # near the end already, and no count is so small that it stays
+    width = counts.shape[-1]
+    shape = np.broadcast_shapes(counts.shape[:-1], moves.shape[:-2])
+    seen = np.broadcast_to(counts, (*shape, width)).reshape(-1, width)
+    chances = np.broadcast_to(moves, (*shape, width, width)).reshape(-1, width, width)
+    found: Floats = np.einsum("ni,nij->nj", seen, np.linalg.pinv(chances))
+    beyond = (found < 0).any(axis=1)
+    found[beyond] = _likeliest(found[beyond], seen[beyond], chances[beyond])
+    shaped: "Floats" = found.reshape(*shape, width)
+    return shaped
+
+
+def _likeliest(start: "Floats", seen: "Floats", chances: "Floats") -> "Floats":
+    import numpy as np
+
+    whole = seen.sum(axis=1, keepdims=True)
+    found: Floats = np.maximum(start, 1e-3 * whole + 1e-9)  # near the end already, and no count is so small that it stays
     for _ in range(STEPS):
-        expected = np.einsum("...i,...ij->...j", found, moves)
-        share = np.divide(counts, expected, out=np.zeros_like(expected), where=expected > 0)
-        last, found = found, found * np.einsum("...j,...ij->...i", share, moves)
+        expected = np.einsum("ni,nij->nj", found, chances)
+        share = np.divide(seen, expected, out=np.zeros_like(expected), where=expected > 0)
+        last, found = found, found * np.einsum("nj,nij->ni", share, chances)
         if (np.abs(found - last) <= 1e-7 * whole).all():
             break
     return found
