@@ -425,6 +425,11 @@ def conduct(
         records = earlier_calls(run, dataset.cases, [step.name for step in steps])
         print(*plan_lines(left, run, records, prices), sep="\n")
         return
+    carry_out(run, steps)
+
+
+def carry_out(run: Run, steps: Sequence[Step]) -> None:
+    """Do a run's steps, after all that can fail before a paid call."""
     prepare(run, steps)
     try:
         for step in steps:

@@ -239,7 +239,7 @@ def undone(counts: "Floats", moves: "Floats") -> "Floats":
     found: Floats = np.einsum("ni,nij->nj", seen, np.linalg.pinv(chances))
     beyond = (found < 0).any(axis=1)
     found[beyond] = _likeliest(found[beyond], seen[beyond], chances[beyond])
-    shaped: "Floats" = found.reshape(*shape, width)
+    shaped: Floats = found.reshape(*shape, width)
     return shaped
 
 
@@ -247,7 +247,9 @@ def _likeliest(start: "Floats", seen: "Floats", chances: "Floats") -> "Floats":
     import numpy as np
 
     whole = seen.sum(axis=1, keepdims=True)
-    found: Floats = np.maximum(start, 1e-3 * whole + 1e-9)  # near the end already, and no count is so small that it stays
+    found: Floats = np.maximum(
+        start, 1e-3 * whole + 1e-9
+    )  # near the end already, and no count is so small that it stays
     for _ in range(STEPS):
         expected = np.einsum("ni,nij->nj", found, chances)
         share = np.divide(seen, expected, out=np.zeros_like(expected), where=expected > 0)

@@ -22,7 +22,7 @@ from checkpoints import (
     read_manifest,
     read_settings,
 )
-from common import Dataset, option_of, prepare
+from common import Dataset, carry_out, option_of
 from errors import CheckpointError, SettingsError
 from plan import plan_lines, read_prices
 from records import ARTIFACTS, MANIFEST_PATH, Artifact, Call, CheckSettings, JudgeSettings
@@ -206,9 +206,4 @@ def ask_later(
         alike = {name: [*calls, *(like or {}).get(name, ())] for name, calls in own.items()}
         print(*plan_lines(left, later, alike, prices), sep="\n")
         return
-    prepare(later, steps)
-    try:
-        for step in steps:
-            later.each_case(step)
-    finally:
-        later.close()
+    carry_out(later, steps)

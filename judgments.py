@@ -135,12 +135,12 @@ def judgments_of(run: Run, settings: CheckSettings) -> Iterator[Judgments]:
 # Samples
 
 
-def spread(items: Mapping[str, Hashable], seed: int = 0) -> list[str]:
-    """The items in an order of which every beginning has each stratum at about its share; equal for equal items and seed.
+def spread(items: Mapping[str, Hashable]) -> list[str]:
+    """The items in an order of which every beginning has each stratum at about its share; equal for equal items.
 
     `items` has the stratum of each. The k-th of a stratum of n, in an order by chance, stands at (k - 1/2)/n of the whole.
     """
-    by_chance = sorted(items, key=lambda item: hashlib.sha256(f"{seed} {item}".encode()).digest())
+    by_chance = sorted(items, key=lambda item: hashlib.sha256(item.encode()).digest())
     size, seen = Counter(items.values()), Counter[Hashable]()
     place: dict[str, float] = {}
     for item in by_chance:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 from agreement import Column, Triples, agreement, drawn_cases
 from categories import CLASS_OF
@@ -32,9 +32,6 @@ from metrics import METRICS, interval, wilson
 from records import Case
 from scores import TASKS
 from texts import between, number, padded
-
-if TYPE_CHECKING:
-    pass
 
 ITEMS = 200  # a task: kappa near 0.8 is then known to about ±0.08
 REPLICATES, SEED = 2000, 0
@@ -332,12 +329,14 @@ def read_labels(path: Path, run: Run) -> dict[Item, tuple[str, float]]:
 
 
 def is_same(given: str, meant: str) -> bool:
-    """Whether a cell still holds its text, give or take line ends, blanks at its ends, and letters that GBK does not know."""
+    """Whether a cell still holds its text: the letters and digits that GBK knows, since a spreadsheet that saves in it puts
+    others in the place of the rest.
+    """
 
-    def plain(text: str) -> str:
-        return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    def kept(text: str) -> str:
+        return "".join(filter(str.isalnum, text.encode("gbk", errors="ignore").decode("gbk")))
 
-    return plain(given) in (plain(meant), plain(meant.encode("gbk", errors="replace").decode("gbk")))
+    return kept(given) == kept(meant)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

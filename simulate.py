@@ -11,6 +11,7 @@ when it is asked the same again, as long as the provider is up.
 
 import argparse
 import contextlib
+import hashlib
 import http.server
 import json
 import os
@@ -125,9 +126,10 @@ class Provider(http.server.ThreadingHTTPServer):
 
     def seed_for(self, key: str, request: bytes) -> str:
         """What the draws of an answer come from: the key, and how often the same was asked before."""
+        asked = key, hashlib.sha256(request).digest()
         with self.lock:
-            self.times[key, request] += 1
-            return f"{key} {self.times[key, request]}"
+            self.times[asked] += 1
+            return f"{key} {self.times[asked]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that was stopped in the middle is no fault of the server."""

@@ -28,13 +28,14 @@ from adapter import Channel, ChatModel, make_role, openai_client
 from errors import ProviderError
 from LexAwN_gen import exchange
 from policies import PROMPTS
-from records import ARTIFACTS, HITS, RESPONSE_KINDS, VERDICTS, RoleName
+from records import ARTIFACTS, HITS, RESPONSE_KINDS, TELLINGS, VERDICTS, RoleName
+from scores import TASKS
 from simulate import STAGES
 
 PACKAGE = "xllamacpp==2026.10.11549"
 GGUF = Path(os.environ.get("LEXPILOT_IT_GGUF", ""))
 LONGEST_REPLY = 400  # characters
-LABELS = {"kind": RESPONSE_KINDS, "hit": HITS}  # of the judge's tasks that have one
+LABELS = {"kind": RESPONSE_KINDS, "hit": HITS, "telling": TELLINGS}  # of the judge's tasks that have one
 SEALS = ("input_sha256", "record_sha256")  # they name the run
 
 
@@ -209,6 +210,32 @@ class Stages(Folder):
         (group,) = json.loads(out)["groups"]
         self.assertEqual((group["cases"], group["runs"], len(group["tasks"])), (2, ["run1", "run2"], 5))
         self.check_histories()
+
+    def test_a_finished_run_is_judged_again_attacked_and_audited(self) -> None:
+        forward = Forward(self, Server(self).loaded())
+        self.run_all_stages(forward, "run1")
+        places = ("--dataset", str(self.data_file), "--output-root", str(self.root / "out"))
+        before = {path: path.read_bytes() for path in (self.root / "out").rglob("*.jsonl")}
+        for script, *way in (
+            ("eval_judges.py",),
+            ("eval_judges.py", "--per-criterion"),
+            ("eval_judges.py", "--attacks", "1"),
+            ("audit_user.py", "--judge"),
+        ):
+            forward.asked.clear()
+            forward.requests.clear()
+            command = (script, *places, *way, "--timeout", "600", "--parallel", "1", "--format", "json")
+            status, out, err = finish(begin(*command, env=surroundings(forward.url)), timeout=3600)
+            self.assertEqual(status, 0, err.decode())
+            self.assertEqual({role for role, _ in forward.asked}, {"judge"})
+            found = json.loads(out)
+        self.assertEqual(found["judges"][0]["replies"], found["replies"])
+        self.assertEqual({path: path.read_bytes() for path in before}, before)
+        status, out, err = finish(begin("eval_judges.py", *places, "--show", "--format", "json", env=surroundings()))
+        self.assertEqual(status, 0, err.decode())
+        found = json.loads(out)
+        self.assertEqual({row["task"] for row in found["figures"]}, {*TASKS})
+        self.assertEqual({row["trials"] + row["unreadable"] for row in found["attacks"] if row["task"] != "all"}, {1})
 
     def check_calls(self, asked: Mapping[RoleName, int], run: str) -> None:
         """No role is asked more often than the protocol and its retries allow, nor less."""

@@ -283,13 +283,11 @@ class Counted(Judged):
         for size in (4, 8, 20, 40):
             self.assertEqual(Counter(items[item] for item in spread(items)[:size]), {"a": size / 4, "b": 3 * size / 4})
 
-    @given(st.dictionaries(st.text(max_size=4), st.integers(0, 3), min_size=1), st.integers(0, 3))
-    def test_a_spread_is_an_order_of_the_items_whatever_order_they_came_in(
-        self, items: dict[str, int], seed: int
-    ) -> None:
-        found = spread(items, seed)
+    @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), st.integers(0, 3), min_size=1))
+    def test_a_spread_is_an_order_of_the_items_whatever_order_they_came_in(self, items: dict[str, int]) -> None:
+        found = spread(items)
         self.assertEqual(sorted(found), sorted(items))
-        self.assertEqual(spread(dict(reversed([*items.items()])), seed), found)
+        self.assertEqual(spread(dict(reversed([*items.items()]))), found)
 
 
 def steadfast(role: RoleName, prompt: str) -> str:
@@ -302,7 +300,10 @@ def steadfast(role: RoleName, prompt: str) -> str:
 class Attacked(Judged):
     def test_each_response_is_judged_as_it_stands_once_more_and_with_a_text_of_each_kind(self) -> None:
         texts = eval_judges.attack_texts()
-        provider = self.judges("--attacks", "2", "--tasks", "LCA", "DCG", "LJP_direct", answer=steadfast)
+        self.assertEqual(self.judges("--attacks", "2", "--plan").asked, [])
+        planned = f"  calls              {3 * 2 * (2 + len(texts))}\n"
+        self.assertIn(planned, self.printed)
+        provider = self.judges("--attacks", "2", answer=steadfast)
         prompts = provider.prompts("judge")
         self.assertEqual(len(prompts), 3 * 2 * (2 + len(texts)))
         plain = self.run_provider.prompts("judge")
@@ -383,6 +384,53 @@ class Killed(Judged):
         return sorted(
             (without_calls(json.loads(line)) for line in lines[:-1]), key=lambda record: record["case_number"]
         )
+
+
+class FlipCurve(Judged):
+    def other_model(self, *more: str) -> None:
+        def answer(role: RoleName, prompt: str) -> str:
+            if "二选一" in prompt:
+                return "部分支持。"
+            return verdicts("驳回", "驳回") if "诉讼请求如下" in prompt else sensible(role, prompt)
+
+        self.run_all("--model", "n", *more, answer=answer)
+
+    def test_it_needs_no_key_and_has_a_curve_for_each_figure_and_a_word_for_each_pair(self) -> None:
+        self.other_model()
+        self.assertEqual(self.judges("--flip-curve", "m", "n", "--format", "json").asked, [])
+        curves = {(row["task"], row["metric"]): row for row in json.loads(self.printed)["curves"]}
+        self.assertEqual(len(curves), 3 + 1 + 2 * 3)
+        (pair,) = curves["LCA", "acc_u"]["pairs"]
+        # 3 of 3 against 0 of 3: two errors in favour of the lower one and two against the higher one are enough.
+        self.assertEqual((pair["first"], pair["second"], pair["equal"], pair["worst"]), ("m", "n", False, 2 / 6))
+        first = curves["LCA", "acc_u"]["curve"][0]
+        self.assertEqual((first["error"], first["means"], first["correlation"]), (0.0, [1.0, 0.0], 1.0))
+        self.assertTrue(curves["LJP_gold", "accuracy"]["pairs"][0]["equal"])  # each has one claim of two right
+        self.judges("--flip-curve", "m", "n")
+        self.assertIn("  m and n are equal\n", self.printed)
+        self.assertRegex(
+            self.printed, r"LCA acc_u\n  m +1\.0000 .*\n  n +0\.0000 .*\n  rank correlation with e = 0 +1\.0000 "
+        )
+        self.assertRegex(self.printed, r"m and n change their order at \S+% at random, 33\.3% at worst")
+
+    def test_models_that_cannot_be_compared_are_refused(self) -> None:
+        self.other_model("--temperature", "0.5")
+        self.assertIn("--flip-curve: name at least two models", self.refused(SettingsError, "--flip-curve", "m"))
+        said = self.refused(SettingsError, "--flip-curve", "m", "n")
+        self.assertIn(
+            "--flip-curve: no runs that differ in the evaluated model alone; they differ in\n  temperature", said
+        )
+
+    def test_ways_exclude_each_other(self) -> None:
+        for more in (
+            ["--show", "--per-criterion"],
+            ["--attacks", "2", "--sample", "2"],
+            ["--tasks", "QWK"],
+            ["--repeat", "0"],
+        ):
+            with self.assertRaises(SystemExit) as caught:
+                self.judges(*more)
+            self.assertEqual(caught.exception.code, 2, more)
 
 
 class UnderTheTable(Judged):

@@ -139,6 +139,9 @@ class Cells(unittest.TestCase):
         self.assertTrue(is_same(back, cell))
         self.assertTrue(is_same(back.encode("gbk", errors="replace").decode("gbk"), cell))
 
+    def test_signs_that_a_spreadsheet_changes_do_not_matter(self) -> None:
+        self.assertTrue(is_same('他说"还" · 300元\r\n好', "他说“还”\u00a0• 300元\n好"))
+
     def test_another_text_is_not_the_same(self) -> None:
         self.assertFalse(is_same("甲", "乙"))
         self.assertFalse(is_same("", "乙"))
