@@ -345,7 +345,7 @@ class Killed(Judged):
     """The real command and client, killed in the middle of a request."""
 
     def test_a_kill_costs_the_call_under_way_and_no_other(self) -> None:
-        for form in (["--tasks", "LCA", "DCG"], ["--tasks", "DCG", "LJP_gold", "--per-criterion"], ["--attacks", "2"]):
+        for form in (["--tasks", "DCG", "LJP_gold", "--per-criterion"], ["--attacks", "2"]):
             with self.subTest(form):
                 whole = len(self.judges(*form, "--second-judge-model", "in process", answer=sensible).asked)
                 held, let_go = threading.Event(), threading.Event()
