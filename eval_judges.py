@@ -35,7 +35,7 @@ from eval_DCG import HIT, MISS, dcg_judge_prompt, read_hit, rounds_of
 from eval_LCA import LCA, classify, lca_judge_prompt
 from eval_LJP_gold import extract_verdicts, extraction_prompt
 from flips import flip_curves, flip_text
-from judges import CHECKS, LATER_OPTIONS, ask_later, finished_run, judges_of, same_questions
+from judges import CHECKS, LATER_OPTIONS, ask_later, details_of, finished_run, judges_of, same_questions
 from judgments import JUDGE_TASKS, SCRIPT, Form, file_name, judgment_files, sampled_cases
 from records import (
     Attacked,
@@ -92,14 +92,6 @@ WHOLE: dict[str, Step] = {
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One call for each criterion
-
-
-def details_of(case: Case) -> list[tuple[list[str], str]]:
-    """Each key detail with its focal point; with all of them where a file does not pair the two."""
-    points, details = case.focal_points, case.key_details
-    if len(points) == len(details):
-        return [([point], detail) for point, detail in zip(points, details, strict=True)]
-    return [(points, detail) for detail in details]
 
 
 def hits_each(case: Case, questions: Questions, judge: ChatModel) -> HitsEach:

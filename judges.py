@@ -25,7 +25,7 @@ from checkpoints import (
 from common import Dataset, carry_out, option_of
 from errors import CheckpointError, SettingsError
 from plan import plan_lines, read_prices
-from records import ARTIFACTS, MANIFEST_PATH, Artifact, Call, CheckSettings, JudgeSettings
+from records import ARTIFACTS, MANIFEST_PATH, Artifact, Call, Case, CheckSettings, JudgeSettings
 from scores import opened, run_folders
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -71,6 +71,14 @@ def same_questions(run: Run) -> None:
             f"run {run.manifest['run_id']!r} was judged by other versions of {', '.join(changed)}: what is asked now would be "
             "another question; ask it with the version of this project that made the run"
         )
+
+
+def details_of(case: Case) -> list[tuple[list[str], str]]:
+    """Each key detail with its focal point; with all of them where a file does not pair the two."""
+    points, details = case.focal_points, case.key_details
+    if len(points) == len(details):
+        return [([point], detail) for point, detail in zip(points, details, strict=True)]
+    return [(points, detail) for detail in details]
 
 
 def judge_for(run: Run, model: str | None, params: Mapping[str, Any], timeout: float, env: Mapping[str, str]) -> Role:

@@ -207,7 +207,7 @@ class Judge(Audited):
 
     def test_a_prompt_has_each_slot_once(self) -> None:
         (case, *_) = load_dataset(self.data_file).cases
-        prompt = audit_prompt(case.underspecified, "争点X", "细节Y", "问题Z", "回答W")
+        prompt = audit_prompt(case.underspecified, ["争点X"], "细节Y", "问题Z", "回答W")
         for text in ("争点X", "细节Y", "\n问题Z\n", "\n回答W\n", "User: 案1"):
             self.assertEqual(prompt.count(text), 1, text)
 
