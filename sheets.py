@@ -325,6 +325,8 @@ def read_labels(path: Path, run: Run) -> dict[Item, tuple[str, float]]:
     if faults:
         more = f"\n  … and {len(faults) - 20} more" if len(faults) > 20 else ""
         raise SettingsError(f"{path}: mend the sheet:" + "".join(f"\n  {fault}" for fault in faults[:20]) + more)
+    if not found:
+        raise SettingsError(f"{path}: no row has anything in the column {HEAD[4]}; give the sheet that was filled in")
     return found
 
 

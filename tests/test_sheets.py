@@ -218,6 +218,10 @@ class ReadBack(Sheets):
         said = self.refused(SettingsError, "--labels", str(self.save(rows)))
         self.assertIn("no sheet of run 'run1' of 'm' has its items", said)
 
+    def test_a_sheet_that_nobody_filled_in_is_told(self) -> None:
+        path = self.sheet("--tasks", "LCA")
+        self.assertIn("no row has anything in the column 标签", self.refused(SettingsError, "--labels", str(path)))
+
     def test_two_sheets_of_one_name_cannot_be_told_apart(self) -> None:
         path = self.save(self.filled(self.sheet("--tasks", "LCA"), as_judged))
         (self.root / "two").mkdir()
