@@ -553,23 +553,30 @@ class Channel:
         """What to change, by the answer's status: the provider's own words stand before it."""
         word = "MODEL" if self.role.name == "evaluated" else f"{self.role.word}_MODEL"
         params = f"--{self.role.word.lower().replace('_', '-')}-params"
-        temperature = "--judge-temperature" if self.role.name == "judge" else "--temperature"
+        temperature, tokens = "--judge-temperature" if self.role.name == "judge" else "--temperature", "--max-tokens"
+        anew, needs = "with a new --run-id", "need a new --run-id"
+        if self.role.word not in VARIABLE_WORD.values():  # asked about a finished run, in files of its own
+            temperature = tokens = params
+            anew, needs = (
+                "which makes it another judge, with files of its own",
+                "make it another judge, with files of its own",
+            )
         model = f"--{word.lower().replace('_', '-')} (LEXPILOT_{word})"
         parameter = (
             f"If that is about the model, change {model}; about the temperature, {temperature}; about length or tokens, "
-            f"--max-tokens; {params} removes or replaces any field of the request (each with a new --run-id)"
+            f"{tokens}; {params} removes or replaces any field of the request (each {anew})"
         )
         if fault.marks & EXHAUSTED:
             return "Top up the account"
         if fault.marks & TOO_LONG:
             return (
-                "Give the model a longer context (a local server may divide its own among its slots); a smaller --max-tokens, "
-                "with a new --run-id, helps where the limit of the reply counts as well"
+                "Give the model a longer context (a local server may divide its own among its slots); a smaller limit by "
+                f"{tokens}, {anew}, helps where the limit of the reply counts as well"
             )
         if fault.marks & FILTERED:
             return (
                 "Its provider refuses this text: --record-blocked records the case as blocked and goes on; "
-                "another provider for this role needs a new --run-id"
+                f"other providers for this role {needs}"
             )
         if fault.throttled:
             return "The same command resumes: wait, or ask the provider for a higher limit"
@@ -584,7 +591,7 @@ class Channel:
             422: parameter,
         }.get(
             fault.status or 0,
-            "When that is mended, the same command resumes; other models, temperatures or token limits need a new --run-id",
+            f"When that is mended, the same command resumes; other models, temperatures or token limits {needs}",
         )
 
 
@@ -671,7 +678,7 @@ class ChatModel:
         raise ModelOutputError(
             f"{role}: no readable judgment in {JUDGE_TRIES} tries; of the last one, {unreadable}: "
             f"{role.shown(reply or '', 200)!r}. "
-            "The same command asks once more; another judge needs a new --run-id"
+            "The same command asks once more"
         )
 
     def or_blocked(self, work: Callable[[], T]) -> T | Blocked:

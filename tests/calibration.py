@@ -13,6 +13,7 @@ an interval is corrected, since it has two sources of error and may be too long.
 import argparse
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -194,7 +195,7 @@ def main() -> None:
     options.add_argument("--repeat", type=int, default=2000, metavar="N", help="simulated benchmarks; default: 2000")
     missed = 0
     repeat = options.parse_args().repeat
-    for what, rate, low, high in (*rates(repeat), *judged(max(1, repeat // 2))):
+    for what, rate, low, high in chain(rates(repeat), judged(max(1, repeat // 2))):
         met = low <= rate <= high
         missed += not met
         goal = f"{low:.0%} to {high:.0%}  {'ok' if met else 'MISSED'}" if high < 1 else ""

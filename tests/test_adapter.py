@@ -53,12 +53,12 @@ RESUME = "When that is mended, the same command resumes; other models, temperatu
 WAIT = "The same command resumes: wait, or ask the provider for a higher limit"
 MOVED = "Set the base URL to the address that it redirects to"
 TOO_LONG = (
-    "Give the model a longer context (a local server may divide its own among its slots); a smaller --max-tokens, "
-    "with a new --run-id, helps where the limit of the reply counts as well"
+    "Give the model a longer context (a local server may divide its own among its slots); a smaller limit by "
+    "--max-tokens, with a new --run-id, helps where the limit of the reply counts as well"
 )
 REFUSED = (
     "Its provider refuses this text: --record-blocked records the case as blocked and goes on; "
-    "another provider for this role needs a new --run-id"
+    "other providers for this role need a new --run-id"
 )
 PARAMETER = (
     "If that is about the model, change --model (LEXPILOT_MODEL); about the temperature, --temperature; about length or "
@@ -454,7 +454,7 @@ class JudgeTest(Asking):
         fault, head = Fault("reset"), "judge model 'm' at https://api.example.com/v1"
         gone = (
             f"{head}: no readable judgment in 4 tries; of the last one, it is bad: '坏4'. "
-            "The same command asks once more; another judge needs a new --run-id"
+            "The same command asks once more"
         )
         broken = f"{head}, 2 tries: reset. {RESUME}"
         refused = f"{head}, 1 try: HTTP 401: no. {ADVICE[401]}"

@@ -21,7 +21,7 @@ import eval_judges
 from adapter import Role, Send
 from agreement import agreement, flip_rate
 from checkpoints import code_hashes
-from errors import CheckpointError, ModelOutputError, SettingsError
+from errors import CheckpointError, ModelOutputError, ProviderError, SettingsError
 from judges import same_questions
 from judgments import JUDGE_TASKS, spread
 from metrics import wilson
@@ -146,8 +146,14 @@ class Asked(Judged):
 
     def test_a_message_about_another_judge_names_its_variables(self) -> None:
         answer = b'{"error": {"message": "no such model", "code": "404"}}'
-        with self.assertRaisesRegex(Exception, r"--second-judge-model \(LEXPILOT_SECOND_JUDGE_MODEL\)"):
+        with self.assertRaisesRegex(ProviderError, r"--second-judge-model \(LEXPILOT_SECOND_JUDGE_MODEL\)"):
             self.judges("--second-judge-model", "j2", answer=lambda role, prompt: answer)
+        answer = b'{"error": {"message": "temperature is fixed", "code": "400"}}'
+        with self.assertRaises(ProviderError) as caught:
+            self.judges("--second-judge-model", "j2", answer=lambda role, prompt: answer)
+        self.assertIn("about the temperature, --second-judge-params; ", str(caught.exception))
+        self.assertIn("which makes it another judge, with files of its own", str(caught.exception))
+        self.assertNotIn("--run-id", str(caught.exception))
 
     def test_one_call_a_criterion_shows_that_one_alone(self) -> None:
         provider = self.judges("--per-criterion", "--tasks", "DCG", "LJP_gold")
