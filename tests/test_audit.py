@@ -7,14 +7,14 @@ import unittest
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fakes import ASK, JUDGE, NO, YES, Folder, Provider, make_case, sensible, verdicts
+from fakes import ASK, JUDGE, NO, YES, Folder, Provider, history, make_case, sensible, verdicts
 
 import audit_user
 from audit_user import audit_prompt, rate, read_telling, tally_labels
 from common import load_dataset
 from errors import CheckpointError
 from metrics import wilson
-from records import TELLINGS, RoleName
+from records import TELLINGS, Case, RoleName
 from replies import UnreadableReply
 
 CANARY, POINT = "五月三号在茶馆还了两千块", "后来到底还过没有"
@@ -26,12 +26,15 @@ class Audited(Folder):
 
     cases = tuple(
         make_case(
-            n, focal_point=[POINT, OTHER_POINT], key_details=[CANARY, OTHER], result_dict={"归还借款1万元": "部分支持"}
+            n,
+            focal_point=[POINT, OTHER_POINT],
+            key_details=[CANARY, OTHER],
+            result_dict={"归还借款1万元和利息260元": "部分支持"},
         )
         for n in "1234"
     )
     replies: Mapping[str, str] = {
-        "1": "五月三号我在茶馆还了他两千块。",  # told when asked
+        "1": "五月三号我在茶馆还了他两千块，利息260元我照要。",  # told when asked
         "2": "五月三号在茶馆还了两千块，借条写明不计利息。",  # and one more
         "3": "没有还过，我给了王律师300元。",  # of its own
         "4": "记不清了。",
@@ -107,7 +110,7 @@ class Words(Audited):
 
     def test_what_it_was_told_is_not_made_up(self) -> None:
         (invented,) = {tuple(one["invented"]) for one in self.found()["list"] if one["invented"]}
-        self.assertEqual(invented, ("王律师", "300元"))  # and neither 1万元 of the claim nor 五月三号 of the detail
+        self.assertEqual(invented, ("王律师", "300元"))  # and neither 260元 of the claim nor 五月三号 of the detail
 
     def test_the_list_begins_with_what_is_most_worth_reading(self) -> None:
         found = self.found()["list"]
@@ -130,6 +133,29 @@ class Words(Audited):
             self.file(name).unlink()
         with self.assertRaisesRegex(CheckpointError, "has not replied yet; first run LexAwN_gen.py or eval_DCG.py"):
             self.audit()
+
+
+class Turns(unittest.TestCase):
+    def test_each_reply_stands_with_the_consultation_before_its_question(self) -> None:
+        start = history("开头")
+        rounds = [
+            {"round": 1, "response": "问一", "user_reply": "答一"},
+            {"round": 2, "response": "问二", "user_reply": "答二"},
+            {"round": 3, "response": "判决", "user_reply": None},
+        ]
+        case: Any = Case("1", "民间借贷纠纷", "", [], [], {}, start, start)  # type: ignore[arg-type]
+        turns = audit_user.turns_of("interaction", case, {"rounds": rounds})
+        self.assertEqual(
+            [(turn.round, turn.question, turn.reply) for turn in turns], [(1, "问一", "答一"), (2, "问二", "答二")]
+        )
+        self.assertEqual([message["content"] for message in turns[1].history], ["开头", "问一", "答一"])
+        asked = [
+            {"round": 1, "question": "问一", "user_reply": "答一"},
+            {"round": 2, "question": "问二", "user_reply": None},
+        ]
+        (turn,) = audit_user.turns_of("force_ask", case, {"rounds": asked})
+        self.assertEqual((turn.question, turn.reply, turn.history), ("问一", "答一", start))
+        self.assertEqual(audit_user.turns_of("interaction", case, {"blocked": {}}), [])
 
 
 class Judge(Audited):

@@ -132,6 +132,13 @@ class Order(unittest.TestCase):
         self.assertIsNotNone(changes_at_random("accuracy", other, one, LJP))
         self.assertIsNone(changes_at_random("accuracy", one, one, LJP))
 
+    def test_a_tie_is_a_change(self) -> None:
+        # One label each, right in one model and wrong in the other: the order stays with (1 - e)(1 - e/2), and turns round
+        # with e·e/2 alone.
+        found = changes_at_random("accuracy", counts(1, 0, 0, 0, 0, 0, 0, 0, 0), counts(0, 0, 1, 0, 0, 0, 0, 0, 0), LJP)
+        assert found is not None
+        self.assertTrue(0.03 < 1 - (1 - found) * (1 - found / 2) < 0.07, found)
+
     def test_at_worst_it_changes_as_soon_as_enough_errors_favour_the_lower_one(self) -> None:
         # Each error lifts the lower model by one label and another one lowers the higher: 10 labels apart, 5 each.
         one, other = counts(60, 0, 40, 0, 0, 0, 0, 0, 0), counts(50, 0, 50, 0, 0, 0, 0, 0, 0)

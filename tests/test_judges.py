@@ -288,6 +288,8 @@ class Counted(Judged):
         items = {str(n): "abbb"[n % 4] for n in range(40)}
         for size in (4, 8, 20, 40):
             self.assertEqual(Counter(items[item] for item in spread(items)[:size]), {"a": size / 4, "b": 3 * size / 4})
+        alone = spread({"x": "a", **{str(n): "b" for n in range(10)}})
+        self.assertEqual(alone.index("x"), 5)  # one of a kind belongs to half of all samples
 
     @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), st.integers(0, 3), min_size=1))
     def test_a_spread_is_an_order_of_the_items_whatever_order_they_came_in(self, items: dict[str, int]) -> None:
@@ -451,6 +453,7 @@ class UnderTheTable(Judged):
         self.command(Script(judge=[JUDGE, ASK, ASK, ASK, ASK, ASK]), "--tasks", "LCA")
         self.judges("--tasks", "LCA", "--second-judge-model", "j2")
         self.judges("--tasks", "DCG", "--per-criterion", answer=lambda role, prompt: YES)
+        self.judges("--tasks", "LCA", "--attacks", "1", answer=steadfast)  # which is no agreement
         telling = Provider(lambda role, prompt: '{"reason": "", "label": "未问说出"}')
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             audit_user.main(["--parallel", "1", *self.options("--judge")], telling.connect, {})
