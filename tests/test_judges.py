@@ -21,7 +21,7 @@ import eval_judges
 from adapter import Role, Send
 from agreement import agreement, flip_rate
 from checkpoints import code_hashes
-from errors import CheckpointError, ModelOutputError, ProviderError, SettingsError
+from errors import BlockedError, CheckpointError, ModelOutputError, ProviderError, SettingsError
 from judges import same_questions
 from judgments import JUDGE_TASKS, spread
 from metrics import wilson
@@ -189,6 +189,20 @@ class Asked(Judged):
         self.assertFalse((self.root / "out" / "judge_checks").exists())
         asked = self.judges("--repeat", "2", "--per-criterion", "--tasks", "DCG", "LJP_gold").asked
         self.assertEqual(len(asked), 2 * (3 * 2 * 2 + 3 * 2))
+
+    def test_what_a_content_filter_refuses_is_recorded_and_left_out_if_that_is_asked_for(self) -> None:
+        refusal = b'{"error": {"code": "content_filter", "message": "no"}}'
+
+        def answer(role: RoleName, prompt: str) -> str | bytes:
+            return refusal if "案1：" in prompt else sensible(role, prompt)
+
+        with self.assertRaises(BlockedError):
+            self.judges("--tasks", "DCG", answer=answer)
+        self.judges("--tasks", "DCG", "LCA", "--record-blocked", answer=answer)
+        self.assertEqual([(row["cases"], row["items"]) for row in self.rows("agreement", task="DCG")], [(2, 4)])
+        self.assertEqual([row["cases"] for row in self.rows("figures", task="DCG")], [2])
+        self.assertEqual([row["cases"] for row in self.rows("agreement", task="LCA")], [3])  # its prompts name no case
+        self.assertEqual(self.judges("--tasks", "DCG", "LCA", "--record-blocked", answer=answer).asked, [])
 
     def test_a_small_sample_is_a_part_of_a_larger_one(self) -> None:
         first = self.judges("--sample", "1", "--tasks", "LJP_gold")
