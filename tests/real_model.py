@@ -2,7 +2,7 @@
 
     LEXPILOT_IT_GGUF=MODEL.gguf python -B -m unittest discover -s tests -p real_model.py -v
 
-Opt-in: takes about ten minutes and, once, the network: the server is installed into a virtual environment of its own.
+Opt-in: takes about half an hour and, once, the network: the server is installed into a virtual environment of its own.
 Asserts what must hold for any model and nothing of what it says. What its answers taught the adapter stands in
 test_adapter.py, with a server that can be told what to answer.
 """
