@@ -193,7 +193,7 @@ class Folder(unittest.TestCase):
         lines = self.file(name, run_id).read_text(encoding="utf-8").split("\n")
         return [json.loads(line) for line in lines[:-1]]
 
-    def snapshot(self) -> dict[str, bytes]:
+    def snapshot(self, name: str = "out") -> dict[str, bytes]:
         """Every output file's bytes, by its path below the output root."""
-        out = self.root / "out"
+        out = self.root / name
         return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
