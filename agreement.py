@@ -20,9 +20,9 @@ from metrics import (
     agreements,
     alpha,
     averaged,
-    case_sums,
     clustered,
     confusion,
+    defined,
     drawn_totals,
     draws,
     interval,
@@ -31,7 +31,7 @@ from metrics import (
     wilson,
 )
 from records import Case, CheckSettings
-from scores import TASKS
+from scores import TASKS, whole_sums
 from texts import between, number
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def pairs_of(task: JudgeTask, first: Records, second: Records) -> dict[str, Trip
     return found
 
 
-def drawn_cases(numbers: Iterable[str], causes: Mapping[str, str]) -> "Floats":
-    """How often each of these cases is drawn, within causes: shape (replicates, cases)."""
-    return _drawn(tuple(causes[number] for number in numbers))
+def drawn_cases(causes: Iterable[str]) -> "Floats":
+    """How often each case is drawn, within these causes of theirs: shape (replicates, cases)."""
+    return _drawn(tuple(causes))
 
 
 def agreement(pairs: Mapping[str, Triples], causes: Mapping[str, str], size: int) -> dict[str, Any]:
@@ -88,7 +88,8 @@ def agreement(pairs: Mapping[str, Triples], causes: Mapping[str, str], size: int
             by_case[place, one, other] += weight
     counts, labels = by_case.sum(axis=0), by_case.sum(axis=(1, 2))
     values = {name: float(value) for name, value in agreements(counts).items()}
-    replicates = agreements((drawn_cases(pairs, causes) @ by_case.reshape(len(pairs), -1)).reshape(-1, size, size))
+    drawn = drawn_cases(causes[case] for case in pairs)
+    replicates = agreements((drawn @ by_case.reshape(len(pairs), -1)).reshape(-1, size, size))
     error = clustered((np.trace(by_case, axis1=1, axis2=2) - values["raw"] * labels) / labels.sum())
     beyond = ("kappa", "ac1")
     return {
@@ -97,7 +98,7 @@ def agreement(pairs: Mapping[str, Triples], causes: Mapping[str, str], size: int
         "counts": counts.tolist(),
         "raw": values["raw"],
         "raw_interval": [*share_interval(values["raw"], error if len(pairs) > 1 else 0.0, len(pairs))],
-        **{name: None if np.isnan(values[name]) else values[name] for name in beyond},
+        **{name: defined(values[name]) for name in beyond},
         **{f"{name}_interval": _listed(interval(replicates[name])) for name in beyond},
     }
 
@@ -113,30 +114,32 @@ def figures_under(name: str, cases: Sequence[Case], own: Records, other: Records
     import numpy as np
 
     task = TASKS[name]
-    both: list[tuple[Case, list[list[int]]]] = []
+    causes: list[str] = []
+    by_judge: tuple[list[list[int]], list[list[int]]] = ([], [])
     for case in cases:
-        if case.number in other:
-            outcomes = [task.outcomes(case, records[case.number]) for records in (own, other)]
-            if "blocked" not in own[case.number] and "blocked" not in other[case.number]:
-                known = [[(truth, given) for truth, given in some if given is not None] for some in outcomes]
-                if [*map(len, known)] == [*map(len, outcomes)]:
-                    both.append((case, [case_sums(some) for some in known]))
-    if not both:
+        records = [of[case.number] for of in (own, other) if case.number in of]
+        if len(records) < 2 or any("blocked" in record for record in records):
+            continue
+        mine, theirs = (whole_sums(task.outcomes(case, record), {}) for record in records)
+        if mine is not None and theirs is not None:
+            causes.append(case.cause)
+            by_judge[0].append(mine)
+            by_judge[1].append(theirs)
+    if not causes:
         return
-    drawn = drawn_cases([case.number for case, _ in both], {case.number: case.cause for case, _ in both})
-    sums = [np.array([[pair[side] for _, pair in both]], dtype=float) for side in (0, 1)]
+    drawn = drawn_cases(causes)
+    sums = [np.array([some], dtype=float) for some in by_judge]
     totals = [drawn_totals(some, drawn) for some in sums]
-    for metric in task.figures([[1] * task.size] * task.size):
+    for metric in task.headline:
         values = [averaged(METRICS[metric], some) for some in sums]
         one, two = (replicated(METRICS[metric], some) for some in totals)
-        known_values = [None if np.isnan(value) else value for value in values]
         yield {
             "task": name,
             "metric": metric,
-            "cases": len(both),
-            "run": known_values[0],
-            "value": known_values[1],
-            "difference": None if None in known_values else values[1] - values[0],
+            "cases": len(causes),
+            "run": defined(values[0]),
+            "value": defined(values[1]),
+            "difference": defined(values[1] - values[0]),
             "interval": _listed(interval(two - one)),
         }
 

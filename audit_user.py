@@ -12,7 +12,6 @@ Source: the prompt is ours. Words decide little: thresholds are those that separ
 """
 
 import json
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +37,7 @@ from judges import (
 )
 from LexAwN_gen import exchange
 from mentions import overlap, unsupported
-from metrics import METRICS, case_sums, clustered, drawn_totals, interval, replicated, share_interval
+from metrics import METRICS, SUMS, averaged, clustered, defined, drawn_totals, interval, replicated, share_interval
 from records import (
     TELLINGS,
     Audit,
@@ -53,7 +52,7 @@ from records import (
     Telling,
 )
 from replies import read_label
-from scores import TASKS
+from scores import TASKS, whole_sums
 from texts import between, number
 
 SCRIPT = "audit_user.py"
@@ -297,37 +296,24 @@ def interaction_without(run: Run, volunteered: set[str]) -> list[dict[str, Any]]
     if not run.path("ljp_interaction").exists():
         return []
     task, records = TASKS["LJP_interaction"], run.read("ljp_interaction")
-    outcomes = [(case, task.outcomes(case, records[case.number])) for case in run.cases]
-    known = [
-        (case, case_sums([(truth, given) for truth, given in some if given is not None]))
-        for case, some in outcomes
-        if all(given is not None for _, given in some)
-    ]
+    every = [(case, whole_sums(task.outcomes(case, records[case.number]), {})) for case in run.cases]
+    known = [(case, sums) for case, sums in every if sums is not None]
     found = []
     for scope, chosen in (
         ("all cases", known),
         ("nothing volunteered", [pair for pair in known if pair[0].number not in volunteered]),
         ("something volunteered", [pair for pair in known if pair[0].number in volunteered]),
     ):
-        sums = np.array([[some for _, some in chosen]], dtype=float) if chosen else None
-        drawn = (
-            None
-            if sums is None
-            else drawn_cases([case.number for case, _ in chosen], {case.number: case.cause for case, _ in chosen})
-        )
-        for metric in ("qwk", "accuracy"):
-            value = math.nan if sums is None else float(METRICS[metric].value(sums.sum(axis=1)).mean())
-            span = (
-                None
-                if sums is None or drawn is None
-                else interval(replicated(METRICS[metric], drawn_totals(sums, drawn)))
-            )
+        sums = np.array([some for _, some in chosen], dtype=float).reshape(1, -1, len(SUMS))
+        totals = drawn_totals(sums, drawn_cases(case.cause for case, _ in chosen))
+        for metric in task.headline:
+            span = interval(replicated(METRICS[metric], totals))
             found.append(
                 {
                     "scope": scope,
                     "metric": metric,
                     "cases": len(chosen),
-                    "value": None if math.isnan(value) else value,
+                    "value": defined(averaged(METRICS[metric], sums)),
                     "interval": span and [*span],
                 }
             )

@@ -462,11 +462,16 @@ def prepare(run: Run, steps: Sequence[Step]) -> None:
             _ = channel.send
 
 
+def chosen_model(model: str | None) -> str:
+    """The evaluated model; SettingsError if none is named."""
+    if model is None:
+        raise SettingsError("no evaluated model is chosen; give --model or set LEXPILOT_MODEL")
+    return model
+
+
 def make_run(settings: Settings, dataset: Dataset, connect: Connect, env: Mapping[str, str]) -> Run:
     """The run that the settings describe; nothing of it is read yet. SettingsError without an evaluated model."""
-    if settings.model is None:
-        raise SettingsError("no evaluated model is chosen; give --model or set LEXPILOT_MODEL")
-    models = Roles(evaluated=settings.model, user=settings.user_model, judge=settings.judge_model)
+    models = Roles(evaluated=chosen_model(settings.model), user=settings.user_model, judge=settings.judge_model)
     params = Params(evaluated=settings.eval_params, user=settings.user_params, judge=settings.judge_params)
     roles = {
         name: make_role(

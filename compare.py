@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from metrics import METRICS, Difference, detectable, difference, exact_p, holm, paired
+from metrics import METRICS, Difference, defined, detectable, difference, exact_p, holm, paired
 
 if TYPE_CHECKING:
     from metrics import Floats
@@ -83,22 +83,19 @@ def statement(row: Row, p: float) -> str:
 def comparison_object(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The rows for scripts; what is undefined is null."""
 
-    def known(value: float) -> float | None:
-        return None if math.isnan(value) else value
-
     return [
         {
             "first": row.first,
             "second": row.second,
             "task": row.task,
             "metric": row.metric,
-            "values": [known(value) for value in row.found.values],
-            "difference": known(row.found.value),
+            "values": [defined(value) for value in row.found.values],
+            "difference": defined(row.found.value),
             "interval": row.found.interval and [*row.found.interval],
-            "se": known(row.found.error),
+            "se": defined(row.found.error),
             "test": row.test,
-            "p": known(row.p),
-            "p_holm": known(p),
+            "p": defined(row.p),
+            "p_holm": defined(p),
             "statement": statement(row, p),
         }
         for row, p in zip(rows, adjusted(rows), strict=True)

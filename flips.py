@@ -6,7 +6,6 @@ printed are the metrics at some rates, how well the models' ranks hold, and for 
 Source: `judge_error.py`.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from checkpoints import Run
 from errors import CheckpointError
 from judge_error import CELLS, CHANGED, DRAWS, ERRORS, HIGHEST, changes_at_random, changes_at_worst, curve
 from judgments import JUDGE_TASKS, cells_of
+from metrics import defined
 from scores import TASKS
 from texts import number
 
@@ -27,17 +27,16 @@ def counts_of(runs: Sequence[Run], name: str) -> "Floats | None":
     import numpy as np
 
     begun = [run for run in runs if run.path(JUDGE_TASKS[name].of).exists()]
-    found = np.zeros((len(begun), len(CELLS[name].units)))
-    for place, run in enumerate(begun):
+    found = []
+    for run in begun:
         records = run.read(JUDGE_TASKS[name].of)
-        for case in run.cases:
-            cells = cells_of(name, case, records[case.number])
-            if cells is None:
-                return None
-            for cell in cells:
-                found[place, cell] += 1
+        cells = [cells_of(name, case, records[case.number]) for case in run.cases]
         run.forget()
-    return found if begun else None
+        if None in cells:
+            return None
+        every = [cell for some in cells if some is not None for cell in some]
+        found.append(np.bincount(every, minlength=len(CELLS[name].units)))
+    return np.array(found, dtype=float) if begun else None
 
 
 def flip_curves(groups: Sequence[Sequence[Run]]) -> list[dict[str, Any]]:
@@ -48,9 +47,9 @@ def flip_curves(groups: Sequence[Sequence[Run]]) -> list[dict[str, Any]]:
         counts = [some for group in groups if (some := counts_of(group, name)) is not None]
         if len(counts) < len(groups):
             continue
-        for metric in task.figures([[1] * task.size] * task.size):
+        for metric in task.headline:
             points: list[dict[str, Any]] = [
-                {"error": point.error, "means": [*map(_known, point.means)], "correlation": _known(point.correlation)}
+                {"error": point.error, "means": [*map(defined, point.means)], "correlation": defined(point.correlation)}
                 for point in curve(metric, counts, CELLS[name])
             ]
             pairs = [
@@ -67,10 +66,6 @@ def flip_curves(groups: Sequence[Sequence[Run]]) -> list[dict[str, Any]]:
     if not found:
         raise CheckpointError(f"there is no task that {' and '.join(models)} all have without a missing label")
     return found
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def flip_text(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -247,9 +247,8 @@ def _likeliest(start: "Floats", seen: "Floats", chances: "Floats") -> "Floats":
     import numpy as np
 
     whole = seen.sum(axis=1, keepdims=True)
-    found: Floats = np.maximum(
-        start, 1e-3 * whole + 1e-9
-    )  # near the end already, and no count is so small that it stays
+    # Near the end already, and no count is so small that it stays.
+    found: Floats = np.maximum(start, 1e-3 * whole + 1e-9)
     for _ in range(STEPS):
         expected = np.einsum("ni,nij->nj", found, chances)
         share = np.divide(seen, expected, out=np.zeros_like(expected), where=expected > 0)
@@ -321,10 +320,3 @@ def labelled(items: Sequence[tuple[int, int, float]], labels: int) -> Labelled:
         weights[right, given] += weight
         squares[right, given] += weight**2
     return Labelled(weights, squares)
-
-
-def replicated_corrected(metric: str, by_case: "Floats", drawn: "Floats", errors: "Floats", cells: Cells) -> "Floats":
-    """A metric without the judge's error in each replicate, shape (replicates,): of drawn cases, from counts by case of shape
-    (cases, cells) and draws of shape (replicates, cases), with that replicate's error matrix.
-    """
-    return figure(METRICS[metric], corrected(drawn @ by_case, errors, cells), cells)

@@ -22,7 +22,7 @@ from checkpoints import (
     read_manifest,
     read_settings,
 )
-from common import Dataset, carry_out, option_of
+from common import Dataset, carry_out, chosen_model, option_of
 from errors import CheckpointError, SettingsError
 from plan import plan_lines, read_prices
 from records import ARTIFACTS, MANIFEST_PATH, Artifact, Call, Case, CheckSettings, JudgeSettings
@@ -50,9 +50,7 @@ SECOND = (
 
 def finished_run(dataset: Dataset, root: Path, model: str | None, run_id: str) -> Run:
     """A run with what it was made from; SettingsError where there is none, or it was made with other data or prompts."""
-    if model is None:
-        raise SettingsError("no evaluated model is chosen; give --model or set LEXPILOT_MODEL")
-    path = root / MANIFEST_PATH.format(run=f"{run_id}/{folder_name(model)}")
+    path = root / MANIFEST_PATH.format(run=f"{run_id}/{folder_name(chosen_model(model))}")
     if not path.exists():
         there = ", ".join(" of ".join(folder) for folder in run_folders(root)[:20])
         raise SettingsError(f"{path}: there is no run {run_id!r} of {model!r}; there are: {there or 'none'}")
@@ -104,11 +102,15 @@ def judge_for(run: Run, model: str | None, params: Mapping[str, Any], timeout: f
 CHECKS, AUDITS = "judge_checks", "user_audits"  # kinds of answers
 
 
+def _judge_name(judge: JudgeSettings) -> str:
+    return folder_name(judge["model"], fingerprint(judge))
+
+
 def later_files(
     kind: str, script: str, judge: JudgeSettings, written: Mapping[str, tuple[type, tuple[str, ...]]]
 ) -> Files:
     """The files of a judge's answers about a run; `written` has shape and sources of each."""
-    folder = f"{kind}/{{run}}/{folder_name(judge['model'], fingerprint(judge))}"
+    folder = f"{kind}/{{run}}/{_judge_name(judge)}"
     own = {name: Artifact(f"{folder}/{name}.jsonl", shape, script, of) for name, (shape, of) in written.items()}
     anew = "move the folder of this judge away"
     return Files(
@@ -154,7 +156,7 @@ def settings_of(run: Run, role: Role, script: str) -> CheckSettings:
 
 
 def _folder(kind: str, run: Run, settings: CheckSettings) -> Path:
-    return (run.root / later_files(kind, "", settings["judge"], {}).manifest.format(run=run.folder)).parent
+    return run.root / kind / run.folder / _judge_name(settings["judge"])
 
 
 def judges_of(kind: str, run: Run) -> list[CheckSettings]:

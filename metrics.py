@@ -362,6 +362,11 @@ def interval(replicates: "Floats", level: float = LEVEL) -> Interval | None:
     return Interval(float(low), float(high)) if low < high else None
 
 
+def defined(value: float) -> float | None:
+    """The value for JSON, which has no NaN: None for one that is undefined."""
+    return None if math.isnan(value) else float(value)
+
+
 def run_share(values: Sequence[float], error: float) -> float | None:
     """What part of the squared standard error over cases is the runs' noise, SD²/R over SE²; None for a single run, or
     where the error is 0. Above 1 the runs differ more than their own sampling explains.

@@ -107,6 +107,11 @@ class Task(NamedTuple):
     floors: Mapping[str, int | None] = {}
     """Trivial policies: what each always predicts; None for the commonest truth."""
 
+    @property
+    def headline(self) -> list[str]:
+        """The names of the figures without the further ones."""
+        return [*self.figures([[1] * self.size] * self.size)]
+
 
 ASKING = {"always ask": 1, "always answer": 0}
 WHOLE, GUESSING = ("all_right",), {"commonest verdict": None}
@@ -227,6 +232,12 @@ class Scored(NamedTuple):
         return case_sums(pairs, **facts)
 
 
+def whole_sums(outcomes: Sequence[Outcome], facts: Mapping[str, int]) -> list[int] | None:
+    """What a case adds up to; None where an outcome is missing."""
+    known = [(truth, prediction) for truth, prediction in outcomes if prediction is not None]
+    return case_sums(known, **facts) if len(known) == len(outcomes) else None
+
+
 def task_cases(run: Run, name: str, task: Task) -> dict[str, list[Scored]] | None:
     """A task's cases by class, in the run's case order; None if it was never begun, CheckpointError that names run and
     task if it is incomplete.
@@ -245,8 +256,7 @@ def task_cases(run: Run, name: str, task: Task) -> dict[str, list[Scored]] | Non
         earlier = {source: run.records[source][case.number] for source in ARTIFACTS[task.begun[-1]].made_from}
         facts = task.facts(record, earlier)
         outcomes = task.outcomes(case, record)
-        known = [(truth, prediction) for truth, prediction in outcomes if prediction is not None]
-        whole = case_sums(known, **facts) if facts is not None and len(known) == len(outcomes) else None
+        whole = None if facts is None else whole_sums(outcomes, facts)
         scored = Scored(outcomes, blocked, case.cause, facts, whole)
         by_class.setdefault(CLASS_OF[case.cause], []).append(scored)
     return {title: by_class[title] for title in CLASSES if title in by_class}

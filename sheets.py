@@ -19,16 +19,16 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, cast
 
-from agreement import Column, Triples, agreement, drawn_cases
+from agreement import Column, Records, Triples, agreement, drawn_cases
 from categories import CLASS_OF
 from checkpoints import Run, fingerprint, read_settings
 from common import numbered, render
 from errors import CheckpointError, SettingsError
 from eval_DCG import rounds_of
-from judge_error import CELLS, Labelled, corrected, figure, labelled, replicated_corrected
+from judge_error import CELLS, Labelled, corrected, figure, labelled
 from judges import CHECKS
 from judgments import JUDGE_TASKS, cells_of, labels_of, spread
-from metrics import METRICS, interval, wilson
+from metrics import METRICS, defined, interval, wilson
 from records import Case
 from scores import TASKS
 from texts import between, number, padded
@@ -72,14 +72,13 @@ class Key(TypedDict):
     items: dict[str, Entry]
 
 
-def items_of(run: Run, name: str) -> dict[Item, str]:
-    """A task's items with the labels that the run's judge gave."""
+def items_of(name: str, records: Records) -> dict[Item, str]:
+    """A task's items with the labels that these records give them."""
     task = JUDGE_TASKS[name]
-    records = run.read(task.of)
     return {
-        Item(name, case.number, what): label
-        for case in run.cases
-        for what, label in labels_of(task, records[case.number]).items()
+        Item(name, case, what): label
+        for case, record in records.items()
+        for what, label in labels_of(task, record).items()
     }
 
 
@@ -122,17 +121,14 @@ def drawn_items(
     return found
 
 
-def disputed_items(run: Run, name: str, columns: Sequence[Column]) -> set[Item]:
+def disputed_items(own: Mapping[Item, str], name: str, columns: Sequence[Column]) -> set[Item]:
     """The items that a later judge labelled otherwise than the run's."""
-    own, task = items_of(run, name), JUDGE_TASKS[name]
-    found = set()
-    for column in columns:
-        for case, record in column.records.items():
-            for what, label in labels_of(task, record).items():
-                item = Item(name, case, what)
-                if own.get(item, label) != label:
-                    found.add(item)
-    return found
+    return {
+        item
+        for column in columns
+        for item, label in items_of(name, column.records).items()
+        if own.get(item, label) != label
+    }
 
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: no spreadsheet takes a word of them for a month, a number or TRUE
@@ -209,8 +205,8 @@ def write_sheet(path: Path, run: Run, columns: Mapping[str, Sequence[Column]], n
     cases = {case.number: case for case in run.cases}
     chosen: dict[Item, float] = {}
     for name in names:
-        labels = items_of(run, name)
-        chosen |= drawn_items(labels, cases, disputed_items(run, name, columns[name]), size)
+        labels = items_of(name, run.read(JUDGE_TASKS[name].of))
+        chosen |= drawn_items(labels, cases, disputed_items(labels, name, columns[name]), size)
     if not chosen:
         raise CheckpointError(f"run {run.manifest['run_id']!r}: it has no label of {', '.join(names)}")
     entries = named(chosen)
@@ -377,14 +373,8 @@ def judged_by_people(run: Run, columns: Mapping[str, Sequence[Column]], sheets: 
     for name, task in ((name, JUDGE_TASKS[name]) for name in TASKS):
         if not any(item.task == name for item in right):
             continue
-        judges = {"run": items_of(run, name)} | {
-            column.name: {
-                Item(name, case, what): label
-                for case, record in column.records.items()
-                for what, label in labels_of(task, record).items()
-            }
-            for column in columns[name]
-        }
+        judges = {"run": items_of(name, run.read(task.of))}
+        judges |= {column.name: items_of(name, column.records) for column in columns[name]}
         rows += people_rows(run, name, sheets, right, judges)
         for judge, labels in judges.items():
             triples = [triple for some in weighted_pairs(name, right, labels).values() for triple in some]
@@ -450,25 +440,19 @@ def corrected_figures(run: Run, name: str, found: Labelled) -> Iterator[dict[str
     cells, records = CELLS[name], run.read(JUDGE_TASKS[name].of)
     known = [(case, cells_of(name, case, records[case.number])) for case in run.cases]
     counted = [(case, some) for case, some in known if some is not None]
-    by_case = np.zeros((len(counted), len(cells.units)))
-    for place, (_, some) in enumerate(counted):
-        for cell in some:
-            by_case[place, cell] += 1
-    drawn = drawn_cases([case.number for case, _ in counted], {case.number: case.cause for case, _ in counted})[
-        :REPLICATES
-    ]
-    errors = found.drawn(REPLICATES, SEED)
-    task = TASKS[name]
-    for metric in task.figures([[1] * task.size] * task.size):
-        seen = figure(METRICS[metric], by_case.sum(axis=0), cells)
-        value = figure(METRICS[metric], corrected(by_case.sum(axis=0), found.error(), cells), cells)
-        span = interval(replicated_corrected(metric, by_case, drawn, errors, cells))
+    size = len(cells.units)
+    by_case = np.array([np.bincount(some, minlength=size) for _, some in counted], dtype=float).reshape(-1, size)
+    counts, drawn = by_case.sum(axis=0), drawn_cases(case.cause for case, _ in counted)[:REPLICATES]
+    without_error = corrected(counts, found.error(), cells)
+    replicates = corrected(drawn @ by_case, found.drawn(REPLICATES, SEED), cells)
+    for metric in TASKS[name].headline:
+        span = interval(figure(METRICS[metric], replicates, cells))
         yield {
             "task": name,
             "metric": metric,
             "cases": len(counted),
-            "run": None if np.isnan(seen) else float(seen),
-            "corrected": None if np.isnan(value) else float(value),
+            "run": defined(float(figure(METRICS[metric], counts, cells))),
+            "corrected": defined(float(figure(METRICS[metric], without_error, cells))),
             "interval": span and [*span],
         }
 

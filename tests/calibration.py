@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from judge_error import CELLS, figure, labelled, replicated_corrected
+from judge_error import CELLS, corrected, figure, labelled
 from metrics import (
     METRICS,
     SHARES,
@@ -171,23 +171,23 @@ def judged(repeat: int) -> Iterator[tuple[str, float, float, float]]:
             )
             for metric in metrics
         }
-        held, corrected = dict.fromkeys(metrics, 0), dict.fromkeys(metrics, 0)
+        held, mended = dict.fromkeys(metrics, 0), dict.fromkeys(metrics, 0)
         for number in range(repeat):
             owner, rows, right = labels_of(name, cases, generator)
             given = (generator.random(len(right))[:, None] > bounds[right]).sum(axis=1)
             seen, drawn = by_case(name, cases, owner, rows, given), draws([0] * cases, DRAWN, number)
             items = generator.choice(len(right), ITEMS, replace=False)
             people = labelled([(right[item], given[item], 1.0) for item in items], cells.labels)
-            errors = people.drawn(DRAWN, number)
+            without_error = corrected(drawn @ seen, people.drawn(DRAWN, number), cells)
             for metric in metrics:
                 plain = interval(figure(METRICS[metric], drawn @ seen, cells))
-                span = interval(replicated_corrected(metric, seen, drawn, errors, cells))
+                span = interval(figure(METRICS[metric], without_error, cells))
                 assert plain is not None and span is not None
                 held[metric] += plain.low <= truth[metric] <= plain.high
-                corrected[metric] += span.low <= truth[metric] <= span.high
+                mended[metric] += span.low <= truth[metric] <= span.high
         for metric in metrics:
             yield f"{metric} by an erring judge: the interval holds the truth", held[metric] / repeat, 0.0, 1.0
-            yield f"{metric}, corrected from {ITEMS} items: it holds the truth", corrected[metric] / repeat, 0.93, 0.999
+            yield f"{metric}, corrected from {ITEMS} items: it holds the truth", mended[metric] / repeat, 0.93, 0.999
 
 
 def main() -> None:

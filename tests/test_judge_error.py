@@ -22,7 +22,6 @@ from judge_error import (
     figure,
     flipped,
     labelled,
-    replicated_corrected,
     undone,
     uniform,
 )
@@ -221,7 +220,7 @@ class FromPeople(unittest.TestCase):
         of = Labelled(np.array([[q0 * m, (1 - q0) * m], [(1 - q1) * m, q1 * m]]), np.full((2, 2), 1.0))
         of = of._replace(squares=of.weights)
         drawn = draws(["one"] * n, 4000, 0)
-        found = replicated_corrected("acc_u", by_case, drawn, of.drawn(4000, 1), LCA)
+        found = figure(METRICS["acc_u"], corrected(drawn @ by_case, of.drawn(4000, 1), LCA), LCA)
         true, error = rogan_gladen(p, n, q1, m, q0, m)
         self.assertAlmostEqual(true, 0.654321, places=6)  # as on the statistics page
         self.assertAlmostEqual(error, 0.046828, places=6)
