@@ -266,6 +266,16 @@ def judged_again(run: Run) -> dict[str, Any]:
 # Printing
 
 
+AGREEMENT_HEAD = " ".join(f"{name:>7} {'95 %':>16}" for name in ("agree", "kappa", "AC1"))
+
+
+def agreement_cells(row: Mapping[str, Any]) -> str:
+    """A row's agreement below that head."""
+    return " ".join(
+        f"{number(row[name]):>7} {between(row[f'{name}_interval']):>16}" for name in ("raw", "kappa", "ac1")
+    )
+
+
 def judged_text(found: Mapping[str, Any]) -> Iterator[str]:
     """The object for people."""
     own = found["judge"]
@@ -282,15 +292,11 @@ def judged_text(found: Mapping[str, Any]) -> Iterator[str]:
         return
     if found["agreement"]:
         yield ""
-        yield (
-            f"{'agreement':16} {'first':13} {'second':13} {'labels':>6} {'cases':>5} {'agree':>7} {'95 %':>16} "
-            f"{'kappa':>7} {'95 %':>16} {'AC1':>7} {'95 %':>16} {'alpha':>7}"
-        )
+        yield (f"{'agreement':16} {'first':13} {'second':13} {'labels':>6} {'cases':>5} {AGREEMENT_HEAD} {'alpha':>7}")
     for row in found["agreement"]:
-        parts = (f"{number(row[name]):>7} {between(row[f'{name}_interval']):>16}" for name in ("raw", "kappa", "ac1"))
         yield (
-            f"{row['task']:16} {row['first']:13} {row['second']:13} {row['items']:6} {row['cases']:5} {' '.join(parts)} "
-            f"{number(row['alpha']):>7}"
+            f"{row['task']:16} {row['first']:13} {row['second']:13} {row['items']:6} {row['cases']:5} "
+            f"{agreement_cells(row)} {number(row['alpha']):>7}"
         )
         if row["raw"] < 1:
             yield f"{'':16} {row['first']} by row, {row['second']} by column: " + "; ".join(

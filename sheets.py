@@ -19,7 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, cast
 
-from agreement import Column, Records, Triples, agreement, drawn_cases
+from agreement import AGREEMENT_HEAD, Column, Records, Triples, agreement, agreement_cells, drawn_cases
 from categories import CLASS_OF
 from checkpoints import Run, fingerprint, read_settings
 from common import numbered, render
@@ -464,10 +464,9 @@ def people_text(found: Mapping[str, Any]) -> Iterator[str]:
     if found["tied"]:
         yield f"  {found['tied']} items on which people are tied are left out of what follows"
     yield ""
-    yield f"{'agreement':16} {'first':14} {'second':14} {'items':>5} {'agree':>7} {'95 %':>16} {'kappa':>7} {'95 %':>16} {'AC1':>7} {'95 %':>16}"
+    yield f"{'agreement':16} {'first':14} {'second':14} {'items':>5} {AGREEMENT_HEAD}"
     for row in found["agreement"]:
-        parts = (f"{number(row[name]):>7} {between(row[f'{name}_interval']):>16}" for name in ("raw", "kappa", "ac1"))
-        yield f"{row['task']:16} {row['first']:14} {row['second']:14} {row['items']:5} {' '.join(parts)}"
+        yield f"{row['task']:16} {row['first']:14} {row['second']:14} {row['items']:5} {agreement_cells(row)}"
     yield ""
     yield f"{'errors':16} {'judge':14} {'people say':10} {'items':>5} {'judge right':>11} {'95 %':>16}"
     for row in found["errors"]:
